@@ -1,0 +1,57 @@
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help setup test demo check format typecheck bench drill up down clean
+
+help: ## List what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "PML needs Python 3.11 or newer: make PYTHON=python3.12 …" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing PML and its pinned requirements into $(VENV) (once) …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock || { echo "A package could not be fetched. PML needs a Python package index: check the network or PIP_INDEX_URL, then run make again." >&2; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+setup: $(STAMP) ## Install everything into .venv
+
+demo: $(STAMP) ## Set everything up and run the demo workflows with and without speculation
+	@$(BIN)/pml demo
+
+test: $(STAMP) ## Set everything up and run every test
+	@$(BIN)/python -m pytest
+
+check: $(STAMP) typecheck ## Formatting, lint, types and the direction of imports
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/lint-imports
+
+format: $(STAMP) ## Format the code
+	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+typecheck: $(STAMP) .typing
+	@MYPYPATH=.typing $(BIN)/mypy -p pml
+
+.typing: Makefile
+	@mkdir -p .typing/pml && for room in schemas processors clickhouse streams; do ln -sfn ../../$$room .typing/pml/$$room; done && touch .typing
+
+bench: $(STAMP) ## Measure ratios, each beside its baseline (JSON under benchmarks/results)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "dbos==3.2.0"
+	@$(BIN)/python -m benchmarks
+
+drill: $(STAMP) ## Hit every named kill point 20 times
+	@PML_DRILL_ROUNDS=20 $(BIN)/python -m pytest tests/drills
+
+up: $(STAMP) ## Start the local stack in the background
+	@$(BIN)/pml up --detach
+
+down: $(STAMP) ## Stop the local stack
+	@$(BIN)/pml down
+
+clean: ## Remove what was built; data under .pml stays
+	@rm -rf $(VENV) .typing build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
