@@ -1,0 +1,43 @@
+"""What all models share: frozen, snake_case out, camelCase also accepted in."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pml.schemas.identifiers import is_name
+from pydantic import AfterValidator, AliasGenerator, BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+CAMEL_CASE_TOO = AliasGenerator(validation_alias=to_camel)
+
+
+class Model(BaseModel):
+    """A model that comes from outside: an unknown field is a mistake somebody wants to hear of."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=CAMEL_CASE_TOO, populate_by_name=True
+    )
+
+
+class Record(BaseModel):
+    """A model of our own topics: fields that a newer release added are passed over."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+def _checked_name(text: str) -> str:
+    if not is_name(text):
+        raise ValueError("must be 1 to 128 letters, digits or ._:@+- and begin with a letter or digit")
+    return text
+
+
+Name = Annotated[str, AfterValidator(_checked_name)]
+Json = Any
+
+
+class Coordinate(Record):
+    """Where a record rests: the address of a full value (DESIGN §2, payloads)."""
+
+    topic: str
+    partition: int
+    offset: int

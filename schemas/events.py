@@ -1,0 +1,328 @@
+"""Every step, as `pml.events` keeps it for ever.
+
+An event is an envelope with `data`. `evolve` and every replay need the event alone, so each carries
+what was decided with (DESIGN §2, rule 2). Values are sanitised; full ones rest at their coordinate.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from pml.schemas.base import Coordinate, Json, Record
+from pml.schemas.calls import CallError, Effect
+from pml.schemas.permissions import RetryRule
+from pydantic import SerializeAsAny
+
+Fate = Literal["served", "discarded", "failed"]
+ServedBy = Literal["call", "speculation", "joined", "repeat"]
+SpeculationKind = Literal["layer", "branch", "prediction", "exploration"]
+
+
+class EventData(Record):
+    """What an event says; a subclass names its type and version."""
+
+    TYPE: ClassVar[str]
+    VERSION: ClassVar[int] = 1
+
+
+class PartitionTaken(EventData):
+    """An owner took a partition: the offset of this record is its term. Belongs to no session."""
+
+    TYPE = "partition.taken"
+
+    owner: str
+
+
+class CommandAttached(EventData):
+    """The same command or run was asked for before: this is its run."""
+
+    TYPE = "command.attached"
+
+    status: str
+
+
+class CommandRejected(EventData):
+    """A command that is not obeyed, and why."""
+
+    TYPE = "command.rejected"
+
+    command_type: str
+    error: dict[str, Any]
+
+
+class RunStarted(EventData):
+    """A run begins. `definition` is the workflow with sanitised literals and the layer of each task."""
+
+    TYPE = "run.started"
+
+    name: str | None = None
+    intent: str | None = None
+    workflow_type: str = "default"
+    capability_id: str | None = None
+    definition: dict[str, Json]
+    context: Json
+    payload_ref: Coordinate
+    payload_hash: str
+    deadline_at: str
+    layers: int
+    tasks: int
+    speculation: Literal["on", "off"] = "on"
+
+
+class RunCounts(Record):
+    """How the tasks of a run ended, and what speculation did for it."""
+
+    tasks: int = 0
+    completed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    unknown: int = 0
+    hits: int = 0
+    misses: int = 0
+    wasted: int = 0
+    saved_ms: float = 0.0
+
+
+class RunEnded(EventData):
+    """What the three ends of a run have in common. `error` is absent where it completed."""
+
+    executed_path: tuple[str, ...] = ()
+    decisions: dict[str, str] = {}
+    counts: RunCounts = RunCounts()
+    duration_ms: int = 0
+    error: dict[str, Any] | None = None
+
+
+class RunCompleted(RunEnded):
+    """Every task that had to succeed did."""
+
+    TYPE = "run.completed"
+
+
+class RunFailed(RunEnded):
+    """A task failed, its outcome is unknown, or time ran out; results so far stand."""
+
+    TYPE = "run.failed"
+
+
+class RunAborted(RunEnded):
+    """Somebody stopped it."""
+
+    TYPE = "run.aborted"
+
+
+class LayerReleased(EventData):
+    """Everything before this layer has ended; these tasks may start."""
+
+    TYPE = "layer.released"
+
+    layer: int
+    task_ids: tuple[str, ...]
+
+
+class BranchTaken(EventData):
+    """A decision was evaluated: `true`, `false`, `case:<value>` or, where it could not be, `error`."""
+
+    TYPE = "branch.taken"
+
+    decision_id: str
+    outcome: str
+    reason: str | None = None
+
+
+class Started(EventData):
+    """What a started call has in common, real or speculative; all that `evolve` and `calls` need."""
+
+    task_id: str
+    layer: int
+    tool: str
+    call_id: str
+    arguments: Json
+    arguments_hash: str
+    omitted: tuple[str, ...] = ()
+    effect: Effect
+    touches: tuple[str, ...]
+    cacheable: bool
+    ttl_s: float
+    timeout_ms: int
+    deadline_at: str
+    permission: str
+    definition: str = ""
+    isolation: Literal["shared", "tenant", "session"] = "shared"
+
+
+class TaskStarted(Started):
+    """A task begins. `serves` is the seq of the speculation that serves it or that it joins."""
+
+    TYPE = "task.started"
+
+    attempt: int
+    retry: RetryRule | None = None
+    serves: int | None = None
+    served_by: ServedBy = "call"
+    speculable: bool = False
+
+
+class SpeculationStarted(Started):
+    """A call begins before it was asked for."""
+
+    TYPE = "speculation.started"
+
+    kind: SpeculationKind = "layer"
+    confidence: float = 1.0
+    threshold: float = 0.0
+
+
+class TaskEnded(EventData):
+    """What the ends of an attempt have in common: one row in ClickHouse each."""
+
+    task_id: str
+    attempt: int
+    layer: int
+    tool: str
+    call_id: str | None = None
+    arguments: Json = None
+    arguments_hash: str = ""
+    served_by: ServedBy = "call"
+    speculable: bool = False
+    started_at: str | None = None
+    duration_ms: float = 0.0
+
+
+class TaskCompleted(TaskEnded):
+    """A task has its result. `duration_ms` is what the run waited; `tool_ms` what the tool took."""
+
+    TYPE = "task.completed"
+
+    result: Json = None
+    preview: str = ""
+    result_ref: Coordinate
+    result_hash: str
+    result_bytes: int
+    tool_ms: float = 0.0
+    saved_ms: float = 0.0
+    as_of: str
+    final: bool = True
+
+
+class TaskFailed(TaskEnded):
+    """An attempt failed. Where `final` is false another one follows at `retry_at`."""
+
+    TYPE = "task.failed"
+
+    error: CallError
+    retry_at: str | None = None
+    final: bool = True
+
+
+class TaskSkipped(EventData):
+    """A task that does not run: `condition`, `dependency_failed` or `run_ended`."""
+
+    TYPE = "task.skipped"
+
+    task_id: str
+    layer: int
+    tool: str
+    reason: Literal["condition", "dependency_failed", "run_ended"]
+    because: str = ""
+
+
+class TaskUnknown(TaskEnded):
+    """Nobody knows whether an unsafe call happened; it is never repeated."""
+
+    TYPE = "task.unknown"
+
+    error: CallError
+
+
+class SpeculationHeld(EventData):
+    """Tasks that could have been run early and were not, for want of budget: their calls count as misses."""
+
+    TYPE = "speculation.held"
+
+    layer: int
+    task_ids: tuple[str, ...]
+    reason: Literal["budget"] = "budget"
+
+
+class SpeculationReady(EventData):
+    """A speculated result waits in the cache until `expires_at`."""
+
+    TYPE = "speculation.ready"
+
+    call_id: str
+    result_ref: Coordinate
+    result_hash: str
+    result_bytes: int
+    tool_ms: float
+    as_of: str
+    expires_at: str
+
+
+class SpeculationEnded(EventData):
+    """What became of a speculation. `cancelled` says that its call was still running."""
+
+    TYPE = "speculation.ended"
+
+    call_id: str
+    started_seq: int
+    task_id: str
+    tool: str
+    kind: SpeculationKind
+    arguments: Json = None
+    arguments_hash: str = ""
+    confidence: float
+    fate: Fate
+    reason: str
+    tool_ms: float = 0.0
+    saved_ms: float = 0.0
+    cancelled: bool = False
+
+
+class Cause(Coordinate):
+    """The input that an event follows from."""
+
+
+class Event(Record):
+    """The envelope of every event. It counts only where it lies at its own `offset`."""
+
+    id: str
+    type: str
+    version: int = 1
+    tenant: str
+    principal: str = ""
+    session_id: str
+    epoch: int
+    run_id: str | None = None
+    seq: int
+    offset: int
+    occurred_at: str
+    cause: Cause | None = None
+    command_id: str | None = None
+    traceparent: str | None = None
+    data: SerializeAsAny[EventData]
+
+
+EVENTS: dict[str, type[EventData]] = {
+    model.TYPE: model
+    for model in (
+        PartitionTaken,
+        CommandAttached,
+        CommandRejected,
+        RunStarted,
+        RunCompleted,
+        RunFailed,
+        RunAborted,
+        LayerReleased,
+        BranchTaken,
+        TaskStarted,
+        TaskCompleted,
+        TaskFailed,
+        TaskSkipped,
+        TaskUnknown,
+        SpeculationStarted,
+        SpeculationHeld,
+        SpeculationReady,
+        SpeculationEnded,
+    )
+}

@@ -1,0 +1,85 @@
+"""`mcp-permissions.yaml`: what an operator allows (CONTRACT.md, Configuration)."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from pml.schemas.base import Json, Model
+from pml.schemas.calls import Effect
+from pydantic import AliasChoices, Field, field_validator
+
+READING_SCOPES = frozenset({"minimal", "readonly"})
+_GLOB = re.compile(r"[*?\[]")
+
+
+class RetryRule(Model):
+    """How often a call that may be repeated is tried again, and how long it waits first."""
+
+    attempts: Annotated[int, Field(ge=1, le=10)] = 3
+    backoff_ms: Annotated[int, Field(ge=0, le=60_000)] = 500
+
+
+class Permission(Model):
+    """One entry, for a tool or a glob of tools."""
+
+    scope: str = "admin"
+    approval: Literal["auto", "hil"] = Field(
+        default="hil", validation_alias=AliasChoices("approval", "approvalMode", "approval_mode")
+    )
+    effect: Effect | None = None
+    when: dict[str, list[Json]] = {}
+    touches: tuple[str, ...] | None = None
+    shared: bool = False
+    open_world: bool | None = None
+    speculate_open_world: bool = False
+    idempotent: bool | None = None
+    retryable: RetryRule | None = None
+    cacheable: bool = True
+    ttl_s: Annotated[float | None, Field(gt=0, le=86_400)] = None
+    timeout_s: Annotated[float | None, Field(gt=0, le=86_400)] = None
+    verify: str | None = None
+    definition: str | None = None
+
+    @field_validator("retryable", mode="before")
+    @classmethod
+    def _short_forms(cls, value: Any) -> Any:
+        if value is True:
+            return RetryRule()
+        if value is False:
+            return None
+        return {"attempts": value} if isinstance(value, int) else value
+
+    @property
+    def declared_effect(self) -> Effect:
+        """Read for the reading scopes, else write, unless the entry says it."""
+        return self.effect or ("read" if self.scope in READING_SCOPES else "write")
+
+
+class PermissionFile(Model):
+    """The whole file; the most specific entry of a tool wins."""
+
+    version: Literal[1] = 1
+    tools: dict[str, Permission] = {}
+
+    @cached_property
+    def _globs(self) -> tuple[str, ...]:
+        patterns = [pattern for pattern in self.tools if _GLOB.search(pattern)]
+        return tuple(sorted(patterns, key=_specificity, reverse=True))
+
+    def find(self, tool: str) -> tuple[str, Permission] | None:
+        """The pattern and entry that decide about a tool; None where nothing names it."""
+        if tool in self.tools and not _GLOB.search(tool):
+            return tool, self.tools[tool]
+        for pattern in self._globs:
+            if fnmatchcase(tool, pattern):
+                return pattern, self.tools[pattern]
+        return None
+
+
+def _specificity(pattern: str) -> tuple[int, int, str]:
+    """A glob with more written out is more specific; ties go by name, so that order does not matter."""
+    literal = len(re.sub(r"\[[^]]*\]|[*?]", "", pattern))
+    return literal, -len(pattern), pattern

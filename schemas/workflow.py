@@ -1,0 +1,135 @@
+"""The definition of a workflow, as a file, a command or a capability gives it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pml.schemas.base import Json, Model
+from pydantic import Field, field_validator, model_validator
+
+TASKS_MAX = 500
+LAYER_TASKS_MAX = 200
+DEPTH_MAX = 100
+
+NodeId = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$")]
+
+
+class LiteralValue(Model):
+    """A value that is written down."""
+
+    type: Literal["literal"] = "literal"
+    value: Json
+
+
+class Reference(Model):
+    """A value out of another task's result: `n1.items[0].id`, alternatives `n2.x|n3.x`."""
+
+    type: Literal["reference"] = "reference"
+    expression: str = Field(min_length=1, max_length=1_000)
+
+
+class Parameter(Model):
+    """A value out of the run's initial context."""
+
+    type: Literal["parameter"] = "parameter"
+    parameter_name: str = Field(min_length=1, max_length=200)
+
+
+Argument = Annotated[LiteralValue | Reference | Parameter, Field(discriminator="type")]
+_KEYS = {
+    "literal": {"type", "value"},
+    "reference": {"type", "expression"},
+    "parameter": {"type", "parameter_name", "parameterName"},
+}
+
+
+def as_argument(value: Any) -> Any:
+    """A bare value is a literal; a mapping counts as an argument only in exactly its shape."""
+    if isinstance(value, (LiteralValue, Reference, Parameter)):
+        return value
+    kind = value.get("type") if isinstance(value, dict) else None
+    if isinstance(kind, str) and kind in _KEYS and set(value) <= _KEYS[kind] and len(value) == 2:
+        return value
+    return {"type": "literal", "value": value}
+
+
+class Condition(Model):
+    """A task runs only where a decision had this outcome."""
+
+    node: NodeId
+    outcome: str
+
+    @field_validator("outcome", mode="before")
+    @classmethod
+    def _yaml_booleans(cls, value: Any) -> Any:
+        return str(value).lower() if isinstance(value, bool) else value
+
+
+class Task(Model):
+    """One node: a tool or a capability, its arguments and what it waits for."""
+
+    id: NodeId
+    tool: str | None = Field(default=None, max_length=300)
+    capability: str | None = Field(default=None, max_length=300)
+    arguments: dict[str, Argument] = {}
+    depends_on: tuple[NodeId, ...] = ()
+    condition: tuple[Condition, ...] = ()
+    timeout_s: float | None = Field(default=None, gt=0, le=86_400)
+    safe_to_fail: bool = False
+
+    @field_validator("arguments", mode="before")
+    @classmethod
+    def _bare_values(cls, value: Any) -> Any:
+        return {name: as_argument(item) for name, item in value.items()} if isinstance(value, dict) else value
+
+    @field_validator("condition", mode="before")
+    @classmethod
+    def _one_condition(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, (dict, Condition)) else value
+
+    @model_validator(mode="after")
+    def _tool_or_capability(self) -> Task:
+        if (self.tool is None) == (self.capability is None):
+            raise ValueError(f"task {self.id} needs either `tool` or `capability`")
+        if self.tool is not None and not all(self.tool.partition(":")):
+            raise ValueError(f"task {self.id}: a tool is written server:name, not {self.tool!r}")
+        return self
+
+
+class Decision(Model):
+    """An expression over results whose outcome opens one branch."""
+
+    id: NodeId
+    expression: str = Field(min_length=1, max_length=2_000)
+
+
+class Options(Model):
+    """How a run is run."""
+
+    per_layer_validation: bool = False
+    decision_points: tuple[str, ...] = ()
+    timeout_s: float = Field(default=300, gt=0, le=86_400)
+    speculation: Literal["on", "off"] = "on"
+
+    @field_validator("speculation", mode="before")
+    @classmethod
+    def _yaml_on(cls, value: Any) -> Any:
+        return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
+
+
+class Workflow(Model):
+    """A DAG of tasks (CONTRACT.md, Workflow)."""
+
+    version: Literal[1] = 1
+    name: str | None = Field(default=None, max_length=200)
+    intent: str | None = Field(default=None, max_length=10_000)
+    workflow_type: str | None = Field(default=None, max_length=200)
+    context: dict[str, Json] = {}
+    options: Options = Options()
+    tasks: tuple[Task, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+
+    @property
+    def type_name(self) -> str:
+        """The workflow type: as given, else the name, else `default`."""
+        return self.workflow_type or self.name or "default"
