@@ -18,7 +18,7 @@ class LiteralValue(Model):
     """A value that is written down."""
 
     type: Literal["literal"] = "literal"
-    value: Json
+    value: Json = None
 
 
 class Reference(Model):
@@ -48,8 +48,9 @@ def as_argument(value: Any) -> Any:
     if isinstance(value, (LiteralValue, Reference, Parameter)):
         return value
     kind = value.get("type") if isinstance(value, dict) else None
-    if isinstance(kind, str) and kind in _KEYS and set(value) <= _KEYS[kind] and len(value) == 2:
-        return value
+    if isinstance(kind, str) and kind in _KEYS and set(value) <= _KEYS[kind]:
+        if len(value) == 2 or kind == "literal":
+            return value
     return {"type": "literal", "value": value}
 
 
