@@ -1,0 +1,281 @@
+"""Every setting, its default and where it may come from (CONTRACT.md, Configuration)."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, Literal
+
+from pml.schemas.codec import explain
+from pml.schemas.errors import ConfigurationError
+from pml.schemas.topics import DAY_MS, HOUR_MS, RESULT_BYTES_MAX, Topics
+from pml.streams.settings_sources import PREFIX, files, sources
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+MIB = 1024 * 1024
+KEY_BYTES = 32
+# Outcomes and calls rest 25 h; one hour is left for whoever is behind (DESIGN §2, rule 2).
+RETENTION_S = 25 * HOUR_MS // 1000
+WAIT_MAX_S = DAY_MS // 1000
+Port = Field(default=0, ge=0, le=65_535)
+
+
+class Group(BaseModel):
+    """A table of `pml.toml`: a name that is not known is a mistake somebody wants to hear of."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class KafkaSettings(Group):
+    """The broker; without `bootstrap_servers` it is the embedded one, on `port` (0: any free one)."""
+
+    bootstrap_servers: str | None = None
+    port: int = Port
+    topic_prefix: str = Field(default="pml.", pattern=r"^[A-Za-z0-9._-]{0,100}$")
+    replication_factor: int = Field(default=1, ge=1, le=9)
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "PLAIN"
+    sasl_username: str | None = None
+    sasl_password: SecretStr | None = None
+    ssl_cafile: Path | None = None
+    ssl_certfile: Path | None = None
+    ssl_keyfile: Path | None = None
+    session_timeout_s: float = Field(default=10, ge=1, le=300)
+    heartbeat_s: float = Field(default=2, gt=0, le=60)
+    group_instance_id: str | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> KafkaSettings:
+        if "SASL" in self.security_protocol and not (self.sasl_username and self.sasl_password):
+            raise ValueError(f"{self.security_protocol} needs sasl_username and sasl_password")
+        if self.heartbeat_s * 3 > self.session_timeout_s:
+            raise ValueError("session_timeout_s must be at least three times heartbeat_s")
+        return self
+
+
+class ClickHouseSettings(Group):
+    """The store; without `url` it is the embedded one, on `port` (0: any free one)."""
+
+    url: SecretStr | None = None
+    port: int = Port
+    database: str = Field(default="pml", pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")
+
+
+class TimeoutSettings(Group):
+    """How long things may take; a workflow or a permission entry may say otherwise."""
+
+    task_s: float = Field(default=30, gt=0, le=WAIT_MAX_S)
+    queue_s: float = Field(default=60, gt=0, le=WAIT_MAX_S)
+    run_s: float = Field(default=300, gt=0, le=WAIT_MAX_S)
+    session_ttl_s: float = Field(default=86_400, gt=0, le=7 * WAIT_MAX_S)
+    results_ttl_s: float = Field(default=3_600, gt=0, le=WAIT_MAX_S)
+
+    @model_validator(mode="after")
+    def _within_retention(self) -> TimeoutSettings:
+        """A run may read its first result until its end, and a result rests only so long."""
+        longest = max(self.task_s, self.results_ttl_s) + self.queue_s + self.run_s
+        if longest > RETENTION_S:
+            raise ValueError(
+                f"run_s + queue_s + the larger of task_s and results_ttl_s is {longest:.0f} s; results "
+                f"rest {RETENTION_S} s, so keep the sum below that"
+            )
+        return self
+
+
+class SpeculationSettings(Group):
+    """What may run before it is asked for (DESIGN §4)."""
+
+    mode: Literal["on", "off"] = "on"
+    budget: Literal["off", "low", "normal", "high"] = "normal"
+    ttl_s: float = Field(default=300, gt=0, le=WAIT_MAX_S)
+
+    @field_validator("mode", "budget", mode="before")
+    @classmethod
+    def _truth(cls, value: Any, info: Any) -> Any:
+        if not isinstance(value, bool):
+            return value
+        return {"mode": ("off", "on"), "budget": ("off", "normal")}[info.field_name][value]
+
+
+class BridgeSettings(Group):
+    """The calls of MCP servers."""
+
+    concurrency: PositiveInt = 64
+    server_concurrency: PositiveInt = 8
+    start_timeout_s: PositiveFloat = 30
+    result_max_bytes: int = Field(default=RESULT_BYTES_MAX, ge=1024, le=RESULT_BYTES_MAX)
+    partition_in_flight_max: PositiveInt = 256
+    session_in_flight_max: PositiveInt = 64
+
+
+class OrchestratorSettings(Group):
+    """Chunks, queues and caches of the orchestrator (DESIGN §2, rule 3)."""
+
+    chunk_records: int = Field(default=200, ge=1, le=1_000)
+    chunk_bytes: int = Field(default=16 * MIB, ge=MIB)
+    append_timeout_s: PositiveFloat = 8
+    write_behind_s: PositiveFloat = 0.5
+    payload_cache_bytes: int = Field(default=256 * MIB, ge=MIB)
+    queue_bytes: int = Field(default=64 * MIB, ge=MIB)
+    instance_id: str | None = None
+
+
+class SinkSettings(Group):
+    """How events go to ClickHouse."""
+
+    batch_rows: int = Field(default=5_000, ge=1, le=100_000)
+    batch_bytes: int = Field(default=16 * MIB, ge=MIB, le=256 * MIB)
+    batch_wait_ms: PositiveInt = 200
+
+
+class MetricsSettings(Group):
+    """Prometheus: on loopback, at `port` or the next free one of the nine after it (0: any free one)."""
+
+    port: int = Port
+
+
+class LogSettings(Group):
+    """What a worker writes to stderr; `auto` is console on a terminal, JSON lines elsewhere."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["auto", "json", "console"] = "auto"
+
+
+class Settings(BaseSettings):
+    """All settings: arguments, `PML_…` variables, their aliases, `…_FILE` secrets, `pml.toml`, defaults.
+
+    Relative paths of `pml.toml` are relative to it, all others to the working directory.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_nested_delimiter="__",
+        env_ignore_empty=True,
+        extra="forbid",
+        frozen=True,
+        validate_default=True,
+    )
+
+    data_dir: Path = Path(".pml")
+    mcp_servers: Path = Path("mcp-servers.yaml")
+    mcp_permissions: Path = Path("mcp-permissions.yaml")
+    kafka: KafkaSettings = KafkaSettings()
+    clickhouse: ClickHouseSettings = ClickHouseSettings()
+    timeouts: TimeoutSettings = TimeoutSettings()
+    speculation: SpeculationSettings = SpeculationSettings()
+    bridge: BridgeSettings = BridgeSettings()
+    orchestrator: OrchestratorSettings = OrchestratorSettings()
+    sink: SinkSettings = SinkSettings()
+    metrics: MetricsSettings = MetricsSettings()
+    log: LogSettings = LogSettings()
+
+    @field_validator("data_dir", "mcp_servers", "mcp_permissions")
+    @classmethod
+    def _absolute(cls, path: Path) -> Path:
+        return path.expanduser().absolute()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings, env_settings, *sources(settings_cls))
+
+    @classmethod
+    def load(cls, **values: Any) -> Settings:
+        """The settings in force; `values` win over everything else.
+
+        Raises:
+            ConfigurationError: a value or a name is wrong, or a file that is named cannot be read.
+        """
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            read = ", ".join(str(path) for path in files()) or "no pml.toml"
+            raise ConfigurationError(
+                f"a setting is wrong: {explain(error)} (read: {PREFIX}… variables, {read}); "
+                "`pml config` shows where values come from"
+            ) from None
+
+    @property
+    def topics(self) -> Topics:
+        """The topic names under this prefix."""
+        return Topics(self.kafka.topic_prefix)
+
+    @property
+    def embedded_broker(self) -> bool:
+        """Whether `pml up` starts a broker of its own."""
+        return self.kafka.bootstrap_servers is None
+
+    @property
+    def embedded_store(self) -> bool:
+        """Whether `pml up` starts a store of its own."""
+        return self.clickhouse.url is None
+
+    def group(self, role: str) -> str:
+        """The consumer group or Faust app id of a role: `pml.bridge`."""
+        return self.kafka.topic_prefix + role
+
+    def environment(self) -> dict[str, str]:
+        """The variables that give a child process these settings."""
+        return dict(_variables(self.model_dump(exclude_unset=True), PREFIX))
+
+    def installation_key(self) -> bytes:
+        """The 32 bytes that key all hashes of values; made once, readable by the owner only.
+
+        Raises:
+            ConfigurationError: the file cannot be written or holds something else.
+        """
+        path = self.data_dir / "installation.key"
+        try:
+            if not path.exists():
+                _make_key(path)
+            key = path.read_bytes()
+        except OSError as error:
+            raise ConfigurationError(f"{path} cannot be read or made: {error.strerror}") from None
+        if len(key) != KEY_BYTES:
+            raise ConfigurationError(f"{path} must hold {KEY_BYTES} bytes; restore it from a backup")
+        return key
+
+
+def _make_key(path: Path) -> None:
+    """Write aside, then link: whoever comes second reads the first one's whole key."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, aside = tempfile.mkstemp(dir=path.parent, prefix=".installation-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(os.urandom(KEY_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(aside, path)
+    except FileExistsError:
+        pass
+    finally:
+        os.unlink(aside)
+
+
+def _variables(values: dict[str, Any], prefix: str) -> list[tuple[str, str]]:
+    pairs: list[tuple[str, str]] = []
+    for name, value in values.items():
+        if isinstance(value, dict):
+            pairs += _variables(value, f"{prefix}{name.upper()}__")
+        elif value is not None:
+            plain = value.get_secret_value() if isinstance(value, SecretStr) else value
+            pairs.append((prefix + name.upper(), str(plain)))
+    return pairs
