@@ -11,7 +11,7 @@ TASKS_MAX = 500
 LAYER_TASKS_MAX = 200
 DEPTH_MAX = 100
 
-NodeId = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$")]
+NodeId = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
 
 
 class LiteralValue(Model):
@@ -48,9 +48,9 @@ def as_argument(value: Any) -> Any:
     if isinstance(value, (LiteralValue, Reference, Parameter)):
         return value
     kind = value.get("type") if isinstance(value, dict) else None
-    if isinstance(kind, str) and kind in _KEYS and set(value) <= _KEYS[kind]:
-        if len(value) == 2 or kind == "literal":
-            return value
+    known = isinstance(kind, str) and kind in _KEYS and set(value) <= _KEYS[kind]
+    if known and (len(value) == 2 or kind == "literal"):
+        return value
     return {"type": "literal", "value": value}
 
 

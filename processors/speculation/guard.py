@@ -1,0 +1,136 @@
+"""What may run at all, and what may run early (DESIGN §4, conditions 1 and 5; spec story 12.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pml.schemas.calls import Effect
+from pml.schemas.catalog import ServerTools, Tool, ToolHints
+from pml.schemas.identifiers import split_tool
+from pml.schemas.permissions import READING_SCOPES, Permission, PermissionFile
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A tool may be called for these arguments; `effect` is what the call does to the world."""
+
+    pattern: str
+    permission: Permission
+    effect: Effect
+    open_world: bool
+    definition: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A tool may not be called; the message says how to allow it."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a call may run before it is asked for, and why not."""
+
+    allowed: bool
+    reason: str = ""
+
+
+def grant(
+    tool: str, arguments: Mapping[str, Any], permissions: PermissionFile, server: ServerTools | None
+) -> Grant | Refusal:
+    """What the operator's file says about one call.
+
+    Returns:
+        Refusal TOOL_NOT_APPROVED: no entry names the tool, or it changed since it was approved.
+        Refusal APPROVAL_REQUIRED: its entry wants a human's approval for each call.
+    """
+    found = permissions.find(tool)
+    if found is None:
+        return Refusal(
+            "TOOL_NOT_APPROVED",
+            f"{tool} is not in the permissions file; allow it with: pml tools approve {tool}",
+        )
+    pattern, permission = found
+    listed = listed_tool(tool, server)
+    definition = listed.definition if listed else ""
+    if permission.definition and definition and permission.definition != definition:
+        return Refusal(
+            "TOOL_NOT_APPROVED",
+            f"{tool} changed since it was approved; look at it and run: pml tools approve {tool}",
+        )
+    if permission.approval == "hil":
+        return Refusal("APPROVAL_REQUIRED", f"{tool} needs a person's approval for each call (approval: hil)")
+    hints = listed.hints if listed else ToolHints()
+    trusted = server is not None and server.trusted
+    return Grant(
+        pattern,
+        permission,
+        _effect(permission, arguments, hints, trusted),
+        _open_world(permission, hints),
+        definition,
+    )
+
+
+def can_speculate(
+    tool: str,
+    arguments: Mapping[str, Any],
+    permissions: PermissionFile,
+    server: ServerTools | None,
+    from_results: bool = False,
+) -> Verdict:
+    """Whether a call may run early, as far as the guard can tell.
+
+    `from_results` says that arguments come from results of other tasks: those do not leave this
+    machine early unless the operator allows it (condition 5).
+    """
+    granted = grant(tool, arguments, permissions, server)
+    if isinstance(granted, Refusal):
+        return Verdict(False, granted.code.lower())
+    if granted.effect != "read":
+        return Verdict(False, "effect")
+    if not granted.permission.cacheable:
+        return Verdict(False, "not_cacheable")
+    if from_results and granted.open_world and not granted.permission.speculate_open_world:
+        return Verdict(False, "open_world")
+    return Verdict(True)
+
+
+def requires_validation(tool: str, permissions: PermissionFile) -> bool:
+    """Unknown tools and those with `approval: hil` need somebody's word first."""
+    found = permissions.find(tool)
+    return found is None or found[1].approval == "hil"
+
+
+def listed_tool(tool: str, server: ServerTools | None) -> Tool | None:
+    """The tool as its server listed it."""
+    name = split_tool(tool)[1]
+    return next((item for item in server.tools if item.name == name), None) if server else None
+
+
+def _effect(permission: Permission, arguments: Mapping[str, Any], hints: ToolHints, trusted: bool) -> Effect:
+    """Hints narrow what the file allows; only a trusted server's hint may widen a silent entry."""
+    narrowed = hints.read_only is False or hints.destructive is True
+    if not trusted and narrowed and hints.read_only is not True:
+        return "write"
+    if not _matches(permission.when, arguments):
+        return "write"
+    silent = permission.effect is None and permission.scope not in READING_SCOPES
+    if trusted and silent and hints.read_only is True:
+        return "read"
+    return permission.declared_effect
+
+
+def _matches(when: Mapping[str, list[Any]], arguments: Mapping[str, Any]) -> bool:
+    return all(name in arguments and arguments[name] in allowed for name, allowed in when.items())
+
+
+def _open_world(permission: Permission, hints: ToolHints) -> bool:
+    if permission.open_world is not None:
+        return permission.open_world
+    if hints.open_world is not None:
+        return hints.open_world
+    return permission.scope.startswith("network")
