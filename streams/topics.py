@@ -1,0 +1,177 @@
+"""The topics on the broker: created explicitly, and checked where they exist (CONTRACT.md, Topics)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import (
+    LeaderNotAvailableError,
+    NoError,
+    TopicAlreadyExistsError,
+    for_code,
+)
+from pml.schemas.errors import BrokerUnavailable, ConfigurationError, TopicMismatch
+from pml.schemas.topics import TopicSpec
+from pml.streams.connection import broker_errors, client_options
+from pml.streams.settings import Settings
+
+# One node makes seven topics in under a second; a busy cluster takes several.
+CREATE_TIMEOUT_S = 30.0
+POLL_S = 0.1
+CHECKED = ("cleanup.policy", "message.timestamp.type")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTopic:
+    """A topic as the broker has it."""
+
+    partitions: int
+    configs: Mapping[str, str]
+    ready: bool = True
+
+
+async def ensure_topics(settings: Settings) -> None:
+    """Create the topics that are missing, then check all of them.
+
+    Raises:
+        TopicMismatch: one exists with other partitions, retention, clean-up or timestamps.
+        BrokerUnavailable: the broker does not answer, or the topics are not ready in 30 s.
+        ConfigurationError: the broker refuses to create one (rights, replication factor).
+    """
+    specs = settings.topics.specs()
+    async with admin_client(settings) as admin:
+        found = await found_topics(admin, specs)
+        missing = [spec for spec in specs if spec.name not in found]
+        if missing:
+            await _create(admin, missing, settings.kafka.replication_factor)
+            found = await _wait_until_ready(admin, specs)
+    check_topics(specs, found)
+
+
+def check_topics(specs: Iterable[TopicSpec], found: Mapping[str, FoundTopic]) -> None:
+    """Refuse topics that are not as they must be.
+
+    Raises:
+        TopicMismatch: says of each what differs.
+    """
+    wrong = {spec.name: mismatches(spec, found[spec.name]) for spec in specs if spec.name in found}
+    wrong = {name: differences for name, differences in wrong.items() if differences}
+    if wrong:
+        told = "; ".join(f"{name} has {' and '.join(differences)}" for name, differences in wrong.items())
+        raise TopicMismatch(
+            f"topics exist in another shape than PML needs: {told}. Alter or remove them, "
+            "or set kafka.topic_prefix to one of your own",
+            topics=wrong,
+        )
+
+
+def mismatches(spec: TopicSpec, found: FoundTopic) -> list[str]:
+    """What differs, each as `has (not wanted)`; empty where the topic is right."""
+    wanted = spec.configs()
+    names = CHECKED if spec.compacted else (*CHECKED, "retention.ms")
+    differences = [
+        f"{name}={found.configs.get(name)} (not {wanted[name]})"
+        for name in names
+        if found.configs.get(name) != wanted[name]
+    ]
+    if found.partitions != spec.partitions:
+        differences.insert(0, f"{found.partitions} partitions (not {spec.partitions})")
+    if int(found.configs.get("max.message.bytes", "0")) < spec.max_message_bytes:
+        has = found.configs.get("max.message.bytes")
+        differences.append(f"max.message.bytes={has} (less than {spec.max_message_bytes})")
+    return differences
+
+
+@asynccontextmanager
+async def admin_client(settings: Settings) -> AsyncIterator[AIOKafkaAdminClient]:
+    """A connected admin client.
+
+    Raises:
+        BrokerUnavailable: the broker does not answer.
+    """
+    with broker_errors(settings):
+        admin = AIOKafkaAdminClient(**client_options(settings))
+        try:
+            await admin.start()
+            yield admin
+        finally:
+            await admin.close()
+
+
+async def found_topics(admin: AIOKafkaAdminClient, specs: Iterable[TopicSpec]) -> dict[str, FoundTopic]:
+    """Those of these topics that exist."""
+    names = {spec.name for spec in specs}
+    # All topics: a request that names one makes a broker with automatic creation create it.
+    described = [topic for topic in await admin.describe_topics() if topic["topic"] in names]
+    _refuse_other_errors(described)
+    existing = {topic["topic"]: topic for topic in described if topic["error_code"] == NoError.errno}
+    configs = await _configs(admin, existing)
+    return {
+        name: FoundTopic(len(topic["partitions"]), configs[name], _has_leaders(topic))
+        for name, topic in existing.items()
+        if name in configs
+    }
+
+
+def _refuse_other_errors(described: Iterable[Mapping[str, Any]]) -> None:
+    # Leaders are elected right after a topic was made.
+    passed = (NoError.errno, LeaderNotAvailableError.errno)
+    for topic in described:
+        if topic["error_code"] not in passed:
+            raise _refusal(topic["topic"], topic["error_code"], None)
+
+
+def _has_leaders(topic: Mapping[str, Any]) -> bool:
+    return all(partition["leader"] >= 0 for partition in topic["partitions"])
+
+
+async def _configs(admin: AIOKafkaAdminClient, names: Iterable[str]) -> dict[str, dict[str, str]]:
+    resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in names]
+    if not resources:
+        return {}
+    answers = await admin.describe_configs(resources)
+    return {
+        name: {entry[0]: entry[1] for entry in entries}
+        for answer in answers
+        for error_code, _, _, name, entries in answer.resources
+        if error_code == NoError.errno
+    }
+
+
+async def _create(admin: AIOKafkaAdminClient, specs: Iterable[TopicSpec], replication_factor: int) -> None:
+    topics = [
+        NewTopic(spec.name, spec.partitions, replication_factor, topic_configs=spec.configs())
+        for spec in specs
+    ]
+    answer = await admin.create_topics(topics, timeout_ms=int(CREATE_TIMEOUT_S * 1000))
+    for name, code, message in answer.topic_errors:
+        # Another stack may have been quicker.
+        if code not in (NoError.errno, TopicAlreadyExistsError.errno):
+            raise _refusal(name, code, message)
+
+
+def _refusal(topic: str, code: int, message: str | None) -> ConfigurationError:
+    reason = message or for_code(code).__name__
+    return ConfigurationError(
+        f"the broker refuses topic {topic}: {reason}. Check the rights of kafka.sasl_username and "
+        "kafka.replication_factor"
+    )
+
+
+async def _wait_until_ready(
+    admin: AIOKafkaAdminClient, specs: tuple[TopicSpec, ...]
+) -> dict[str, FoundTopic]:
+    give_up = time.monotonic() + CREATE_TIMEOUT_S
+    while time.monotonic() < give_up:
+        found = await found_topics(admin, specs)
+        if len(found) == len(specs) and all(topic.ready for topic in found.values()):
+            return found
+        await asyncio.sleep(POLL_S)
+    raise BrokerUnavailable(f"the broker has no leaders for the new topics after {CREATE_TIMEOUT_S:.0f} s")
