@@ -1,0 +1,251 @@
+"""What speculation brought and cost: a fold of the log (DESIGN §4, Accounts).
+
+A hit is a speculation that was served or joined, counted at its first use; later uses are repeats. A miss is
+a real call that ended and could have been speculated. Waste is what was discarded or failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, NamedTuple
+
+import orjson
+from pml.schemas.errors import LogCorrupted
+
+VERSION = 1
+# One value holds all tools of a partition and must stay far below 1 MB.
+TOOLS_MAX = 500
+OTHER_TOOLS = "(other)"
+RUN_STATUSES = {"run.completed": "completed", "run.failed": "failed", "run.aborted": "aborted"}
+TASK_ENDS = frozenset({"task.completed", "task.failed", "task.unknown"})
+OBSERVED = frozenset({"speculation.started", "speculation.ended", *RUN_STATUSES, *TASK_ENDS})
+"""The types that can add something; no other event needs to be decoded."""
+
+Account = Literal["started", "ended", "missed", "repeated", "run"]
+
+
+class Observation(NamedTuple):
+    """What one event says: `subject` is a tool, or the status of a run."""
+
+    account: Account
+    subject: str
+    fate: str = ""
+    reason: str = ""
+    tool_ms: float = 0.0
+    saved_ms: float = 0.0
+    duration_ms: float = 0.0
+
+
+def observe(event_type: str, data: Mapping[str, Any]) -> Observation | None:
+    """What an event's data adds to the accounts; None where it adds nothing."""
+    if event_type == "speculation.ended":
+        return Observation(
+            "ended",
+            data["tool"],
+            data["fate"],
+            data["reason"],
+            data.get("tool_ms", 0.0),
+            data.get("saved_ms", 0.0),
+        )
+    if event_type == "speculation.started":
+        return Observation("started", data["tool"])
+    if event_type in RUN_STATUSES:
+        return Observation("run", RUN_STATUSES[event_type], duration_ms=data.get("duration_ms", 0))
+    return _task(data) if event_type in TASK_ENDS else None
+
+
+def _task(data: Mapping[str, Any]) -> Observation | None:
+    served_by = data.get("served_by", "call")
+    if served_by == "call":
+        return Observation("missed", data["tool"]) if data.get("speculable") else None
+    if served_by == "repeat":
+        return Observation("repeated", data["tool"], saved_ms=data.get("saved_ms", 0.0))
+    return None
+
+
+@dataclass(slots=True)
+class FateTotals:
+    """How many speculations ended so, the time their tools took and the latency that they saved."""
+
+    count: int = 0
+    tool_ms: float = 0.0
+    saved_ms: float = 0.0
+
+    def add(self, count: int, tool_ms: float, saved_ms: float) -> None:
+        """Count more of the same."""
+        self.count += count
+        self.tool_ms += tool_ms
+        self.saved_ms += saved_ms
+
+
+@dataclass(slots=True)
+class ToolTotals:
+    """The accounts of one tool; fates by (fate, reason)."""
+
+    started: int = 0
+    misses: int = 0
+    repeats: int = 0
+    repeats_saved_ms: float = 0.0
+    fates: dict[tuple[str, str], FateTotals] = field(default_factory=dict)
+
+    def fate(self, fate: str, reason: str) -> FateTotals:
+        """The account of one fate and reason, opened where there is none."""
+        account = self.fates.get((fate, reason))
+        if account is None:
+            account = self.fates[fate, reason] = FateTotals()
+        return account
+
+
+@dataclass(slots=True)
+class RunTotals:
+    """Runs that ended with one status."""
+
+    count: int = 0
+    duration_ms: float = 0.0
+
+
+@dataclass(slots=True)
+class Totals:
+    """All accounts of one partition, or of several added up."""
+
+    tools: dict[str, ToolTotals] = field(default_factory=dict)
+    runs: dict[str, RunTotals] = field(default_factory=dict)
+
+    def tool(self, name: str) -> ToolTotals:
+        """The accounts of a tool; tools beyond the limit share one."""
+        totals = self.tools.get(name)
+        if totals is None:
+            if len(self.tools) >= TOOLS_MAX:
+                name = OTHER_TOOLS
+            totals = self.tools.setdefault(name, ToolTotals())
+        return totals
+
+    def add(self, seen: Observation) -> None:
+        """Fold one observation in."""
+        if seen.account == "run":
+            run = self.runs.setdefault(seen.subject, RunTotals())
+            run.count += 1
+            run.duration_ms += seen.duration_ms
+            return
+        tool = self.tool(seen.subject)
+        if seen.account == "started":
+            tool.started += 1
+        elif seen.account == "ended":
+            tool.fate(seen.fate, seen.reason).add(1, seen.tool_ms, seen.saved_ms)
+        elif seen.account == "missed":
+            tool.misses += 1
+        else:
+            tool.repeats += 1
+            tool.repeats_saved_ms += seen.saved_ms
+
+
+def total(parts: Iterable[Totals]) -> Totals:
+    """All parts added up."""
+    whole = Totals()
+    for part in parts:
+        for name, tool in part.tools.items():
+            _merge_tool(whole.tool(name), tool)
+        for status, run in part.runs.items():
+            into = whole.runs.setdefault(status, RunTotals())
+            into.count += run.count
+            into.duration_ms += run.duration_ms
+    return whole
+
+
+def _merge_tool(into: ToolTotals, tool: ToolTotals) -> None:
+    into.started += tool.started
+    into.misses += tool.misses
+    into.repeats += tool.repeats
+    into.repeats_saved_ms += tool.repeats_saved_ms
+    for (fate, reason), account in tool.fates.items():
+        into.fate(fate, reason).add(account.count, account.tool_ms, account.saved_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The figures that people ask for, of one tool or of all.
+
+    `wasted` counts speculations that were discarded or failed, `wasted_ms` the time their tools took;
+    `running` is what has been started and not ended (waiting results included). `fates` counts by
+    `fate:reason`. `hit_rate` is None where there was neither hit nor miss.
+    """
+
+    hits: int = 0
+    misses: int = 0
+    repeats: int = 0
+    wasted: int = 0
+    started: int = 0
+    running: int = 0
+    saved_ms: float = 0.0
+    repeats_saved_ms: float = 0.0
+    wasted_ms: float = 0.0
+    hit_rate: float | None = None
+    fates: dict[str, int] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The figures as JSON-serialisable values."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+
+def summarise(tools: Iterable[ToolTotals]) -> Summary:
+    """The figures of these tools together."""
+    whole = ToolTotals()
+    for tool in tools:
+        _merge_tool(whole, tool)
+    served = [account for (fate, _), account in whole.fates.items() if fate == "served"]
+    wasted = [account for (fate, _), account in whole.fates.items() if fate != "served"]
+    hits = sum(account.count for account in served)
+    asked = hits + whole.misses
+    return Summary(
+        hits=hits,
+        misses=whole.misses,
+        repeats=whole.repeats,
+        wasted=sum(account.count for account in wasted),
+        started=whole.started,
+        running=whole.started - sum(account.count for account in whole.fates.values()),
+        saved_ms=sum(account.saved_ms for account in served),
+        repeats_saved_ms=whole.repeats_saved_ms,
+        wasted_ms=sum(account.tool_ms for account in wasted),
+        hit_rate=hits / asked if asked else None,
+        fates={f"{fate}:{reason}": account.count for (fate, reason), account in sorted(whole.fates.items())},
+    )
+
+
+def encode_totals(totals: Totals, offset: int) -> bytes:
+    """Totals and the log offset of the last event in them (-1: none), as one value: state and guard."""
+    tools = {name: _tool_row(tool) for name, tool in totals.tools.items()}
+    runs = {status: [run.count, run.duration_ms] for status, run in totals.runs.items()}
+    return orjson.dumps({"version": VERSION, "offset": offset, "tools": tools, "runs": runs})
+
+
+def decode_totals(value: bytes) -> tuple[Totals, int]:
+    """Totals and guard out of their value.
+
+    Raises:
+        LogCorrupted: the value is none of ours, or of a newer release.
+    """
+    try:
+        stored = orjson.loads(value)
+        if stored["version"] != VERSION:
+            raise LogCorrupted(
+                f"the metrics were written in version {stored['version']}, this release reads {VERSION}; "
+                "upgrade PML"
+            )
+        tools = {name: _tool_of(row) for name, row in stored["tools"].items()}
+        runs = {status: RunTotals(*row) for status, row in stored["runs"].items()}
+        return Totals(tools, runs), stored["offset"]
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise LogCorrupted(
+            f"the stored metrics cannot be read ({error}); rebuild them from the log"
+        ) from None
+
+
+def _tool_row(tool: ToolTotals) -> list[Any]:
+    fates = [[*key, account.count, account.tool_ms, account.saved_ms] for key, account in tool.fates.items()]
+    return [tool.started, tool.misses, tool.repeats, tool.repeats_saved_ms, fates]
+
+
+def _tool_of(row: list[Any]) -> ToolTotals:
+    *counts, fates = row
+    return ToolTotals(*counts, {(fate, reason): FateTotals(*account) for fate, reason, *account in fates})

@@ -1,0 +1,160 @@
+"""The accounts of speculation, beside a brute-force twin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pml.processors.speculation import metrics
+from pml.processors.speculation.metrics import (
+    OBSERVED,
+    OTHER_TOOLS,
+    TOOLS_MAX,
+    Totals,
+    decode_totals,
+    encode_totals,
+    observe,
+    summarise,
+    total,
+)
+from pml.schemas.errors import LogCorrupted
+from pml.schemas.events import EVENTS
+
+Facts = tuple[str, dict[str, Any]]
+
+TOOLS = st.sampled_from(["git:log", "files:read", "time:now"])
+MS = st.integers(0, 10_000).map(lambda quarter: quarter / 4)
+FATES = st.sampled_from(
+    [
+        ("served", "hit"),
+        ("served", "joined"),
+        ("discarded", "expired"),
+        ("discarded", "unused"),
+        ("failed", "error"),
+    ]
+)
+
+
+@st.composite
+def _ended(draw: st.DrawFn) -> Facts:
+    fate, reason = draw(FATES)
+    tool_ms, saved_ms = draw(MS), draw(MS)
+    data = {"tool": draw(TOOLS), "fate": fate, "reason": reason, "tool_ms": tool_ms, "saved_ms": saved_ms}
+    return "speculation.ended", data
+
+
+@st.composite
+def _task(draw: st.DrawFn) -> Facts:
+    kind = draw(st.sampled_from(["task.completed", "task.failed", "task.unknown"]))
+    served_by = draw(st.sampled_from(["call", "speculation", "joined", "repeat"]))
+    return kind, {
+        "tool": draw(TOOLS),
+        "served_by": served_by,
+        "speculable": draw(st.booleans()),
+        "saved_ms": draw(MS),
+    }
+
+
+STARTED = TOOLS.map(lambda tool: ("speculation.started", {"tool": tool}))
+RUN = st.sampled_from(["run.completed", "run.failed", "run.aborted"]).flatmap(
+    lambda kind: MS.map(lambda duration: (kind, {"duration_ms": duration}))
+)
+LAYER = st.just(("layer.released", {"layer": 1}))
+EVENT_LISTS = st.lists(st.one_of(STARTED, _ended(), _task(), RUN, LAYER), max_size=60)
+
+
+def fold(events: list[Facts]) -> Totals:
+    totals = Totals()
+    for kind, data in events:
+        seen = observe(kind, data)
+        if seen is not None:
+            totals.add(seen)
+    return totals
+
+
+def brute_force(events: list[Facts]) -> dict[str, Any]:
+    """Each figure by its definition, one pass each."""
+    ended = [data for kind, data in events if kind == "speculation.ended"]
+    served = [data for data in ended if data["fate"] == "served"]
+    lost = [data for data in ended if data["fate"] in ("discarded", "failed")]
+    tasks = [data for kind, data in events if kind.startswith("task.")]
+    started = sum(kind == "speculation.started" for kind, _ in events)
+    misses = sum(data["speculable"] and data["served_by"] == "call" for data in tasks)
+    names = {f"{data['fate']}:{data['reason']}" for data in ended}
+    return {
+        "hits": len(served),
+        "misses": misses,
+        "repeats": sum(data["served_by"] == "repeat" for data in tasks),
+        "wasted": len(lost),
+        "started": started,
+        "running": started - len(ended),
+        "saved_ms": sum(data["saved_ms"] for data in served),
+        "repeats_saved_ms": sum(data["saved_ms"] for data in tasks if data["served_by"] == "repeat"),
+        "wasted_ms": sum(data["tool_ms"] for data in lost),
+        "hit_rate": len(served) / (len(served) + misses) if served or misses else None,
+        "fates": {name: sum(f"{d['fate']}:{d['reason']}" == name for d in ended) for name in names},
+    }
+
+
+@given(EVENT_LISTS)
+def test_figures_are_what_their_definitions_count(events: list[Facts]) -> None:
+    assert summarise(fold(events).tools.values()).as_dict() == brute_force(events)
+
+
+@given(EVENT_LISTS)
+def test_figures_of_one_tool_leave_the_others_out(events: list[Facts]) -> None:
+    mine = [(kind, data) for kind, data in events if data.get("tool") == "git:log"]
+    tool = fold(events).tools.get("git:log")
+    assert summarise([tool] if tool else []).as_dict() == brute_force(mine)
+
+
+@given(EVENT_LISTS, st.integers(1, 5))
+def test_parts_add_up_to_the_whole(events: list[Facts], parts: int) -> None:
+    split = [fold(events[number::parts]) for number in range(parts)]
+    assert total(split) == fold(events)
+
+
+@given(EVENT_LISTS, st.integers(-1, 2**62))
+def test_a_stored_value_gives_back_totals_and_guard(events: list[Facts], offset: int) -> None:
+    totals = fold(events)
+    assert decode_totals(encode_totals(totals, offset)) == (totals, offset)
+
+
+def test_runs_are_counted_by_status() -> None:
+    totals = fold([("run.completed", {"duration_ms": 40}), ("run.completed", {"duration_ms": 2})])
+    assert totals.runs["completed"] == metrics.RunTotals(2, 42)
+
+
+def test_tools_beyond_the_limit_share_one_account() -> None:
+    totals = fold([("speculation.started", {"tool": f"s:t{number}"}) for number in range(TOOLS_MAX + 7)])
+    assert len(totals.tools) == TOOLS_MAX + 1
+    assert totals.tools[OTHER_TOOLS].started == 7
+
+
+def test_adding_parts_up_keeps_the_limit_too() -> None:
+    parts = [
+        fold([("speculation.started", {"tool": f"s{part}:t{n}"}) for n in range(TOOLS_MAX)])
+        for part in (1, 2)
+    ]
+    whole = total(parts)
+    assert len(whole.tools) == TOOLS_MAX + 1
+    assert summarise(whole.tools.values()).started == 2 * TOOLS_MAX
+
+
+def test_every_observed_type_exists() -> None:
+    assert set(EVENTS) >= OBSERVED
+
+
+@pytest.mark.parametrize(
+    "value", [b"", b"[]", b"{}", b'{"version":1,"offset":1,"tools":{"x":[1]},"runs":{}}']
+)
+def test_a_value_that_is_none_of_ours_stops_the_reader(value: bytes) -> None:
+    with pytest.raises(LogCorrupted, match="cannot be read"):
+        decode_totals(value)
+
+
+def test_a_value_of_a_newer_release_stops_the_reader() -> None:
+    with pytest.raises(LogCorrupted, match="version 2"):
+        decode_totals(b'{"version":2,"offset":1}')
