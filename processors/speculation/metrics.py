@@ -1,7 +1,8 @@
 """What speculation brought and cost: a fold of the log (DESIGN §4, Accounts).
 
 A hit is a speculation that was served or joined, counted at its first use; later uses are repeats. A miss is
-a real call that ended and could have been speculated. Waste is what was discarded or failed.
+a real call that could have been speculated, counted at its final attempt. Waste is what was discarded or
+failed.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def observe(event_type: str, data: Mapping[str, Any]) -> Observation | None:
 def _task(data: Mapping[str, Any]) -> Observation | None:
     served_by = data.get("served_by", "call")
     if served_by == "call":
-        return Observation("missed", data["tool"]) if data.get("speculable") else None
+        missed = data.get("speculable") and data.get("call_id") and data.get("final", True)
+        return Observation("missed", data["tool"]) if missed else None
     if served_by == "repeat":
         return Observation("repeated", data["tool"], saved_ms=data.get("saved_ms", 0.0))
     return None
@@ -247,5 +249,6 @@ def _tool_row(tool: ToolTotals) -> list[Any]:
 
 
 def _tool_of(row: list[Any]) -> ToolTotals:
-    *counts, fates = row
-    return ToolTotals(*counts, {(fate, reason): FateTotals(*account) for fate, reason, *account in fates})
+    started, misses, repeats, repeats_saved_ms, rows = row
+    fates = {(fate, reason): FateTotals(*account) for fate, reason, *account in rows}
+    return ToolTotals(started, misses, repeats, repeats_saved_ms, fates)

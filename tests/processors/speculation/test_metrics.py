@@ -53,6 +53,8 @@ def _task(draw: st.DrawFn) -> Facts:
         "tool": draw(TOOLS),
         "served_by": served_by,
         "speculable": draw(st.booleans()),
+        "final": draw(st.booleans()),
+        "call_id": draw(st.sampled_from([None, "call_1"])),
         "saved_ms": draw(MS),
     }
 
@@ -81,7 +83,8 @@ def brute_force(events: list[Facts]) -> dict[str, Any]:
     lost = [data for data in ended if data["fate"] in ("discarded", "failed")]
     tasks = [data for kind, data in events if kind.startswith("task.")]
     started = sum(kind == "speculation.started" for kind, _ in events)
-    misses = sum(data["speculable"] and data["served_by"] == "call" for data in tasks)
+    calls = [data for data in tasks if data["served_by"] == "call" and data["call_id"] and data["final"]]
+    misses = sum(data["speculable"] for data in calls)
     names = {f"{data['fate']}:{data['reason']}" for data in ended}
     return {
         "hits": len(served),
