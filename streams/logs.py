@@ -1,0 +1,81 @@
+"""What a process writes to stderr: JSON lines, or colours for a person; floods of libraries are cut."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from typing import Any
+
+import structlog
+from pml.streams.settings import LogSettings
+
+# A broker that is away makes the client say so many times a second.
+REPEAT_S = 10.0
+REMEMBERED_MAX = 256
+CHATTY = ("aiokafka", "faust", "mode", "asyncio", "mcp", "httpx", "urllib3", "clickhouse_connect")
+
+
+class RateLimit(logging.Filter):
+    """Lets a line of a chatty library pass once in ten seconds; lines are the same by their template."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._passed_at: dict[tuple[str, object], float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether this line is written."""
+        if record.name.partition(".")[0] not in CHATTY:
+            return True
+        line, now = (record.name, record.msg), time.monotonic()
+        if now - self._passed_at.get(line, float("-inf")) < REPEAT_S:
+            return False
+        if len(self._passed_at) >= REMEMBERED_MAX:
+            self._passed_at.clear()
+        self._passed_at[line] = now
+        return True
+
+
+def configure_logging(settings: LogSettings, **bound: Any) -> None:
+    """Send structlog's and the standard library's lines to stderr in one form, with `bound` in each."""
+    shared = _shared_processors()
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+    structlog.contextvars.bind_contextvars(**bound)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(RateLimit())
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_rendered(settings)],
+        )
+    )
+    logging.basicConfig(level=settings.level.upper(), handlers=[handler], force=True)
+    for name in CHATTY:
+        logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLevelName(settings.level.upper())))
+
+
+def silence_libraries() -> None:
+    """For the command line: what goes wrong is told in one sentence, by us."""
+    logging.basicConfig(level=logging.CRITICAL, force=True)
+    for name in CHATTY:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def _shared_processors() -> list[Any]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"),
+    ]
+
+
+def _rendered(settings: LogSettings) -> list[Any]:
+    for_person = settings.format == "console" or (settings.format == "auto" and sys.stderr.isatty())
+    if for_person:
+        return [structlog.dev.ConsoleRenderer()]
+    return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
