@@ -1,0 +1,109 @@
+"""A run moves on: decisions are taken, layers released, the run ends (DESIGN §5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pml.processors.workflow import conditions
+from pml.processors.workflow.draft import Draft
+from pml.processors.workflow.graph import DecisionNode, Graph
+from pml.processors.workflow.release import release
+from pml.processors.workflow.settling import discard_all
+from pml.processors.workflow.state import Run
+from pml.schemas.events import BranchTaken, RunCompleted, RunCounts, RunEnded, RunFailed
+
+
+def advance(draft: Draft, run_id: str) -> None:
+    """Do everything that the run's state now allows; what is served at once may release more."""
+    while True:
+        _take_branches(draft, run_id)
+        run = draft.run(run_id)
+        assert run.graph is not None
+        if not _layer_ended(run, run.graph):
+            return
+        following = _next_layer(run, run.graph)
+        if following is None:
+            _end(draft, run_id)
+            return
+        release(draft, run_id, following)
+
+
+def _layer_ended(run: Run, graph: Graph) -> bool:
+    return run.layer < 0 or all(
+        run.task(name).ended for layer in graph.layers[: run.layer + 1] for name in layer
+    )
+
+
+def _next_layer(run: Run, graph: Graph) -> int | None:
+    """The next layer that has a task which has not ended."""
+    for number in range(run.layer + 1, len(graph.layers)):
+        if not all(run.task(name).ended for name in graph.layers[number]):
+            return number
+    return None
+
+
+def _take_branches(draft: Draft, run_id: str) -> None:
+    run = draft.run(run_id)
+    assert run.graph is not None
+    for decision in run.graph.decisions.values():
+        open_still = decision.id not in run.decisions
+        if open_still and all(run.task(name).ended for name in decision.references):
+            draft.emit(_branch(draft, run, decision), run)
+
+
+def _branch(draft: Draft, run: Run, decision: DecisionNode) -> BranchTaken:
+    try:
+        outcome = conditions.outcome(decision.expression, draft.values(run).results)
+    except conditions.ConditionError as error:
+        return BranchTaken(decision_id=decision.id, outcome="error", reason=str(error)[:500])
+    return BranchTaken(decision_id=decision.id, outcome=outcome)
+
+
+def _end(draft: Draft, run_id: str) -> None:
+    discard_all(draft, run_id, reason="unused")
+    run = draft.run(run_id)
+    error = _error(run, late=draft.now_ms >= run.deadline_ms)
+    fields = _summary(draft, run)
+    ended: RunEnded = RunFailed(**fields, error=error) if error else RunCompleted(**fields)
+    draft.emit(ended, run)
+
+
+def _summary(draft: Draft, run: Run) -> dict[str, Any]:
+    statuses = [task.status for task in run.tasks.values()]
+    counts = RunCounts(
+        tasks=len(statuses),
+        completed=statuses.count("completed"),
+        failed=statuses.count("failed"),
+        skipped=statuses.count("skipped"),
+        unknown=statuses.count("unknown"),
+        hits=run.counts.hits,
+        misses=run.counts.misses,
+        wasted=run.counts.wasted,
+        saved_ms=round(run.counts.saved_ms, 3),
+    )
+    return {
+        "executed_path": run.path,
+        "decisions": dict(run.decisions),
+        "counts": counts,
+        "duration_ms": draft.now_ms - run.started_ms,
+    }
+
+
+def _error(run: Run, late: bool) -> dict[str, Any] | None:
+    """Why a run failed; None where it completed."""
+    unknown = [task_id for task_id, task in run.tasks.items() if task.status == "unknown"]
+    if unknown:
+        names = ", ".join(unknown)
+        message = f"nobody knows whether {names} happened; check at the tool's side before you repeat it"
+        return _as_error("OUTCOME_UNKNOWN", message, unknown)
+    unstarted = [task_id for task_id, task in run.tasks.items() if task.skip_reason == "run_ended"]
+    if unstarted or (late and run.first_failure):
+        return _as_error("RUN_TIMEOUT", "the run took longer than options.timeout_s; raise it", unstarted)
+    if run.first_failure:
+        message = f"task {run.first_failure} failed; results so far stand"
+        return _as_error("TASK_FAILED", message, [run.first_failure])
+    return None
+
+
+def _as_error(code: str, message: str, tasks: list[str]) -> dict[str, Any]:
+    return {"code": code, "message": message, "retryable": False, "details": {"tasks": tasks}}

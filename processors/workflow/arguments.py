@@ -1,0 +1,91 @@
+"""Arguments: from their definition to the values of one call (spec story 12.2, DESIGN §4.2).
+
+One resolver, two modes. Strictly: every reference and every parameter must have a value, or there
+is no call at all. Reporting: what a tool requires and cannot be had is an error of that task; what
+it does not require is left out, and named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pml.processors.workflow.references import Missing, look_up
+from pml.schemas.workflow import Argument, LiteralValue, Reference
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What arguments are taken from: the initial context, and results of completed tasks."""
+
+    context: Mapping[str, Any]
+    results: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The arguments of a call, and the names of optional ones that have no value."""
+
+    arguments: dict[str, Any]
+    omitted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """No call can be made: a reason for each argument that has no value."""
+
+    reasons: dict[str, str]
+
+    @property
+    def message(self) -> str:
+        """All reasons in one line."""
+        return "; ".join(f"{name}: {reason}" for name, reason in self.reasons.items())
+
+
+def resolve_strictly(arguments: Mapping[str, Argument], values: Values) -> Resolved | Unresolved:
+    """The arguments, or why there are none; never a part of them."""
+    return _resolve(arguments, values, required=arguments.keys())
+
+
+def resolve(
+    arguments: Mapping[str, Argument], values: Values, required: Collection[str] | None
+) -> Resolved | Unresolved:
+    """The arguments of a real call.
+
+    Args:
+        required: what the tool's input schema requires; None where the schema is not known, and
+            then everything that is written down is required.
+    """
+    absent = set(required or ()) - arguments.keys()
+    resolved = _resolve(arguments, values, arguments.keys() if required is None else required)
+    if not absent:
+        return resolved
+    reasons = dict.fromkeys(sorted(absent), "is required by the tool and not given")
+    return Unresolved(reasons | (resolved.reasons if isinstance(resolved, Unresolved) else {}))
+
+
+def _resolve(
+    arguments: Mapping[str, Argument], values: Values, required: Collection[str]
+) -> Resolved | Unresolved:
+    found: dict[str, Any] = {}
+    missing: dict[str, str] = {}
+    for name, argument in arguments.items():
+        value = _value(argument, values)
+        if isinstance(value, Missing):
+            missing[name] = value.reason
+        else:
+            found[name] = value
+    if missing.keys() & set(required):
+        return Unresolved({name: reason for name, reason in missing.items() if name in required})
+    return Resolved(found, tuple(sorted(missing)))
+
+
+def _value(argument: Argument, values: Values) -> Any | Missing:
+    if isinstance(argument, LiteralValue):
+        return argument.value
+    if isinstance(argument, Reference):
+        return look_up(argument.expression, values.results)
+    if argument.parameter_name in values.context:
+        return values.context[argument.parameter_name]
+    return Missing(f"the context has no {argument.parameter_name!r}")

@@ -1,0 +1,100 @@
+"""`calls`: what must be running now, derived from the state (DESIGN §2, rule 5).
+
+It can be asked at any time; a repeated call carries the same call id. Arguments are resolved again
+from the full values and compared with what was recorded: different or expired ones are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pml.processors.workflow.arguments import Resolved, Values, resolve
+from pml.processors.workflow.draft import Results, full_arguments, full_context
+from pml.processors.workflow.inputs import Address, GoneCall, Payloads
+from pml.processors.workflow.state import Call, Run, Session
+from pml.schemas.calls import CallRun
+from pml.schemas.canonical import value_hash
+from pml.schemas.times import to_rfc3339
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A call that must be running, of a task or of a speculation."""
+
+    run: Run
+    task_id: str
+    tool: str
+    attempt: int
+    call: Call
+    speculative: bool
+
+
+def wanted(session: Session) -> Iterator[Wanted]:
+    """Everything that must be running: tasks first, then speculations that no task has joined."""
+    joined: set[str] = set()
+    for run in session.runs.values():
+        for task_id, task in run.tasks.items():
+            if run.live and task.status == "running" and task.call:
+                joined.add(task.call.call_id)
+                yield Wanted(run, task_id, run.node(task_id).tool, task.attempt, task.call, speculative=False)
+    for call_id, entry in session.speculations.items():
+        if entry.status == "running" and call_id not in joined:
+            run = session.runs[entry.run_id]
+            yield Wanted(run, entry.task_id, entry.tool, 1, entry.call, speculative=True)
+
+
+def call_needs(session: Session) -> set[Address]:
+    """The full values that `calls` reads."""
+    found: set[Address] = set()
+    for item in wanted(session):
+        found.add(item.run.payload)
+        results = (item.run.task(name).result for name in item.run.node(item.task_id).references)
+        found.update(address for address in results if address)
+    return found
+
+
+def calls(session: Session, payloads: Payloads, hash_key: bytes) -> list[CallRun | GoneCall]:
+    """All calls that must be running; `GoneCall` where the arguments cannot be had any more."""
+    return [_call(session, item, payloads, hash_key) for item in wanted(session)]
+
+
+def _call(session: Session, item: Wanted, payloads: Payloads, hash_key: bytes) -> CallRun | GoneCall:
+    arguments = _arguments(item, payloads)
+    if arguments is None or value_hash(arguments, hash_key) != item.call.arguments_hash:
+        return GoneCall(item.call.call_id, session.tenant, session.session_id)
+    return call_run(session, item, arguments)
+
+
+def _arguments(item: Wanted, payloads: Payloads) -> dict[str, Any] | None:
+    start = payloads.get(item.run.payload)
+    if start is None:
+        return None
+    values = Values(full_context(start), Results(item.run, payloads))
+    # What was optional and had no value then has none now: nothing is required a second time.
+    resolved = resolve(full_arguments(start, item.task_id), values, required=frozenset())
+    return resolved.arguments if isinstance(resolved, Resolved) else None
+
+
+def call_run(session: Session, item: Wanted, arguments: dict[str, Any]) -> CallRun:
+    """The record of `pml.tool-calls`."""
+    return CallRun.model_construct(
+        type="call.run",
+        version=1,
+        call_id=item.call.call_id,
+        tenant=session.tenant,
+        session_id=session.session_id,
+        traceparent=item.run.traceparent,
+        run_id=item.run.run_id,
+        task_id=item.task_id,
+        attempt=item.attempt,
+        tool=item.tool,
+        arguments=arguments,
+        speculative=item.speculative,
+        effect=item.call.effect,
+        definition=item.call.definition,
+        timeout_ms=item.call.timeout_ms,
+        deadline_at=to_rfc3339(item.call.deadline_ms),
+        isolation=item.call.isolation,
+    )

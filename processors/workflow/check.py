@@ -1,0 +1,155 @@
+"""A workflow is checked before it runs: each mistake is its own clear error (DESIGN §5)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from pml.processors.workflow import conditions, references
+from pml.processors.workflow.graph import Graph, build, dependencies, layer_numbers
+from pml.schemas.catalog import ServerTools
+from pml.schemas.errors import WorkflowInvalid
+from pml.schemas.identifiers import split_tool
+from pml.schemas.workflow import DEPTH_MAX, LAYER_TASKS_MAX, TASKS_MAX, Reference, Workflow
+
+
+def checked_graph(workflow: Workflow, servers: Mapping[str, ServerTools]) -> Graph:
+    """The graph of a workflow that can run.
+
+    Raises:
+        WorkflowInvalid: with a code of its own for each kind of mistake.
+    """
+    _check_shape(workflow)
+    _check_expressions(workflow)
+    _check_names(workflow)
+    _check_tools(workflow, servers)
+    _check_order(workflow)
+    return build(workflow)
+
+
+def _check_shape(workflow: Workflow) -> None:
+    if not workflow.tasks:
+        raise WorkflowInvalid("NO_TASKS", "the workflow has no tasks; give it at least one")
+    if len(workflow.tasks) > TASKS_MAX:
+        raise WorkflowInvalid(
+            "TOO_MANY_TASKS", f"{len(workflow.tasks)} tasks; at most {TASKS_MAX} are allowed"
+        )
+    names = Counter([task.id for task in workflow.tasks] + [item.id for item in workflow.decisions])
+    twice = sorted(name for name, count in names.items() if count > 1)
+    if twice:
+        raise WorkflowInvalid(
+            "DUPLICATE_ID", f"ids must be unique; used more than once: {', '.join(twice)}", ids=twice
+        )
+    unsupported = [task.id for task in workflow.tasks if task.capability]
+    if unsupported:
+        raise WorkflowInvalid(
+            "NOT_SUPPORTED",
+            f"this release runs tools only; a capability is named by: {', '.join(unsupported)}",
+        )
+    if workflow.options.per_layer_validation or workflow.options.decision_points:
+        raise WorkflowInvalid(
+            "NOT_SUPPORTED",
+            "this release has no decision points; leave out per_layer_validation and decision_points",
+        )
+
+
+def _check_expressions(workflow: Workflow) -> None:
+    for task in workflow.tasks:
+        for name, argument in task.arguments.items():
+            if isinstance(argument, Reference):
+                _check_reference(task.id, name, argument.expression)
+    for decision in workflow.decisions:
+        try:
+            conditions.parse(decision.expression)
+        except conditions.ConditionError as error:
+            raise WorkflowInvalid(
+                "BAD_EXPRESSION", f"decision {decision.id}: {error}", node=decision.id
+            ) from None
+
+
+def _check_reference(task_id: str, name: str, expression: str) -> None:
+    try:
+        references.parse(expression)
+    except references.InvalidReference as error:
+        message = f"task {task_id}, argument {name}: {error}"
+        raise WorkflowInvalid("BAD_EXPRESSION", message, node=task_id) from None
+
+
+def _check_names(workflow: Workflow) -> None:
+    tasks = {task.id for task in workflow.tasks}
+    decisions = {item.id for item in workflow.decisions}
+    for name, needed in dependencies(workflow).items():
+        _known("MISSING_DEPENDENCY", f"task {name} depends on", needed - tasks)
+    for item in workflow.decisions:
+        reads = conditions.nodes_of(item.expression)
+        _known("MISSING_DEPENDENCY", f"decision {item.id} reads", reads - tasks)
+        if not reads:
+            raise WorkflowInvalid(
+                "BAD_EXPRESSION",
+                f"decision {item.id} reads no task's result: {item.expression!r}",
+                node=item.id,
+            )
+    for task in workflow.tasks:
+        _known(
+            "MISSING_DEPENDENCY",
+            f"the condition of task {task.id} names",
+            {c.node for c in task.condition} - decisions,
+        )
+
+
+def _known(code: str, what: str, missing: frozenset[str] | set[str]) -> None:
+    if missing:
+        names = sorted(missing)
+        raise WorkflowInvalid(
+            code, f"{what} {', '.join(names)}, which the workflow does not have", missing=names
+        )
+
+
+def _check_tools(workflow: Workflow, servers: Mapping[str, ServerTools]) -> None:
+    for task in workflow.tasks:
+        tool = task.tool or ""
+        server_name, name = split_tool(tool)
+        server = servers.get(server_name)
+        if server is None:
+            known = ", ".join(sorted(servers)) or "none"
+            raise WorkflowInvalid(
+                "UNKNOWN_TOOL",
+                f"task {task.id}: no MCP server is called {server_name!r} (configured: {known})",
+                tool=tool,
+            )
+        if server.status == "listed" and all(item.name != name for item in server.tools):
+            raise WorkflowInvalid(
+                "UNKNOWN_TOOL",
+                f"task {task.id}: the server {server_name} has no tool {name!r}; see: pml tools list",
+                tool=tool,
+            )
+
+
+def _check_order(workflow: Workflow) -> None:
+    waits = dependencies(workflow)
+    numbers = layer_numbers(waits)
+    if numbers is None:
+        cycle = _cycle(waits)
+        raise WorkflowInvalid("CYCLE", f"the tasks wait for each other: {' -> '.join(cycle)}", cycle=cycle)
+    depth = 1 + max(numbers.values())
+    if depth > DEPTH_MAX:
+        raise WorkflowInvalid("TOO_DEEP", f"{depth} layers; at most {DEPTH_MAX} are allowed")
+    widest = Counter(numbers.values()).most_common(1)[0][1]
+    if widest > LAYER_TASKS_MAX:
+        raise WorkflowInvalid(
+            "LAYER_TOO_WIDE", f"a layer has {widest} tasks; at most {LAYER_TASKS_MAX} are allowed"
+        )
+
+
+def _cycle(waits: Mapping[str, frozenset[str]]) -> list[str]:
+    """One cycle, written from its first node round to it again."""
+    left = dict(waits)
+    while free := [name for name, needed in left.items() if not (needed & left.keys())]:
+        for name in free:
+            del left[name]
+    path = [min(left)]
+    while True:
+        following = min(name for name in left[path[-1]] if name in left)
+        if following in path:
+            return [*path[path.index(following) :], following]
+        path.append(following)

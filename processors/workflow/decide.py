@@ -1,0 +1,110 @@
+"""`decide`: the events that follow from one input (DESIGN §2, rule 2). Same state and input, same events."""
+
+from __future__ import annotations
+
+from pml.processors.speculation.planner import speculate
+from pml.processors.workflow.catalog import Catalog
+from pml.processors.workflow.draft import Draft
+from pml.processors.workflow.inputs import Input, Payloads, Step, Unreadable
+from pml.processors.workflow.outcomes import end_call
+from pml.processors.workflow.reached import reach_deadline
+from pml.processors.workflow.settling import end_speculation
+from pml.processors.workflow.starting import reject, start_run
+from pml.processors.workflow.state import Session
+from pml.schemas.calls import CallEnded
+from pml.schemas.commands import PLANNED_COMMANDS, Command, DeadlineReach, RunStart
+from pml.schemas.errors import Refused, UnknownMessage
+
+
+def decide(
+    session: Session | None, source: Input, payloads: Payloads, catalog: Catalog, next_offset: int
+) -> Step:
+    """The answer to one input.
+
+    Args:
+        session: its state, None where nothing is known of it.
+        source: the record; it is decided once, which the caller sees to.
+        payloads: the full values that `needs` asked for; absent ones are gone.
+        catalog: one snapshot.
+        next_offset: the log offset that the first event will have.
+
+    Returns:
+        Events, the state they fold to, and the calls they begin or end. No events: nothing changed.
+    """
+    known = living(session, source, catalog)
+    draft = Draft(known, source, payloads, catalog, next_offset)
+    message = source.message
+    if isinstance(message, Unreadable):
+        _reject_unreadable(draft, message)
+    elif isinstance(message, CallEnded):
+        if known is not None:
+            _decide_outcome(draft, message)
+    elif (message.tenant, message.session_id) != (source.tenant, source.session_id):
+        reject(draft, message.type, _KeyMismatch(_MISMATCH), message.run_id)
+    else:
+        _obey(draft, message, known)
+    step = draft.step()
+    return step if step.events else Step((), session, (), ())
+
+
+_MISMATCH = "the record's key must be tenant/session_id of the command in it"
+
+
+class _KeyMismatch(Refused):
+    code = "KEY_MISMATCH"
+
+
+class _NotSupported(Refused):
+    code = "NOT_SUPPORTED"
+
+
+def living(session: Session | None, source: Input, catalog: Catalog) -> Session | None:
+    """The session, unless it has ended: then a returning one begins a new life (rule 4)."""
+    if session is None or session.live:
+        return session
+    ended = source.time_ms > session.last_event_ms + catalog.policy.session_ttl_ms
+    return None if ended else session
+
+
+def _obey(draft: Draft, command: Command, known: Session | None) -> None:
+    if isinstance(command.data, RunStart):
+        if known is not None:
+            _sweep(draft)
+        start_run(draft, command, command.data, known)
+    elif isinstance(command.data, DeadlineReach) and known is not None:
+        _sweep(draft)
+        reach_deadline(draft, command, command.data)
+        _speculate_everywhere(draft)
+
+
+def _decide_outcome(draft: Draft, outcome: CallEnded) -> None:
+    _sweep(draft)
+    end_call(draft, outcome)
+    _speculate_everywhere(draft)
+
+
+def _speculate_everywhere(draft: Draft) -> None:
+    for run in draft.runs:
+        if draft.run(run.run_id).live:
+            speculate(draft, run.run_id)
+
+
+def _sweep(draft: Draft) -> None:
+    """End what waits too long, and everything that waits where speculation was switched off."""
+    for entry in list(draft.session.speculations.values()):
+        if entry.served or entry.stale:
+            continue
+        if not draft.catalog.speculates and entry.status == "ready":
+            end_speculation(draft, entry, "discarded", "switched_off")
+        elif entry.status == "ready" and entry.expires_ms <= draft.now_ms:
+            end_speculation(draft, entry, "discarded", "expired")
+
+
+def _reject_unreadable(draft: Draft, message: Unreadable) -> None:
+    if message.command_type in PLANNED_COMMANDS:
+        answer = _NotSupported(f"this release does not obey {message.command_type} yet")
+        reject(draft, message.command_type, answer, None)
+        return
+    error = UnknownMessage(message.message)
+    error.code = message.code
+    reject(draft, message.command_type, error, None)

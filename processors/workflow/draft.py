@@ -1,0 +1,164 @@
+"""An answer while it is being written: events so far, and the state they fold to."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from pml.processors.workflow.arguments import Values
+from pml.processors.workflow.catalog import Catalog
+from pml.processors.workflow.evolve import evolve
+from pml.processors.workflow.inputs import Address, Input, Payloads, Step, payload_value
+from pml.processors.workflow.state import Run, Session
+from pml.schemas.calls import CallCancel, CallEnded, CallRun
+from pml.schemas.commands import Command, RunStart
+from pml.schemas.errors import PayloadGone
+from pml.schemas.events import Cause, Event, EventData
+from pml.schemas.identifiers import event_id
+from pml.schemas.times import to_rfc3339
+from pml.schemas.workflow import Argument
+
+
+class Draft:
+    """Collects the events of one input; each is folded at once, so that what follows sees it."""
+
+    def __init__(
+        self, session: Session | None, source: Input, payloads: Payloads, catalog: Catalog, next_offset: int
+    ) -> None:
+        self.source = source
+        self.catalog = catalog
+        self.calls: list[CallRun] = []
+        self.cancels: list[CallCancel] = []
+        self._session = session
+        self._payloads: Payloads = (
+            ChainMap(_own_payload(source), dict(payloads)) if payloads else _own_payload(source)
+        )
+        self._next_offset = next_offset
+        self._events: list[Event] = []
+        self.now_ms = max(source.time_ms, session.last_event_ms if session else 0)
+        self._occurred_at = to_rfc3339(self.now_ms)
+
+    @property
+    def session(self) -> Session:
+        """The state so far; there is one as soon as there is an event."""
+        assert self._session is not None
+        return self._session
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The runs the session remembers; none where it is new."""
+        return tuple(self._session.runs.values()) if self._session else ()
+
+    def run(self, run_id: str) -> Run:
+        """A run as it is now."""
+        return self.session.runs[run_id]
+
+    @property
+    def next_seq(self) -> int:
+        """The seq of the next event."""
+        return self._session.seq + 1 if self._session else 0
+
+    @property
+    def next_event_id(self) -> str:
+        """The id of the next event; a call that it begins is named after it."""
+        return event_id(self.source.tenant, self.source.session_id, self._epoch, self.next_seq)
+
+    @property
+    def _epoch(self) -> int:
+        return self._session.epoch if self._session else self._next_offset
+
+    def emit(self, data: EventData, run: Run | None = None, run_id: str | None = None) -> Event:
+        """Write one event and fold it."""
+        message = self.source.message
+        event = Event.model_construct(
+            id=self.next_event_id,
+            type=data.TYPE,
+            version=data.VERSION,
+            tenant=self.source.tenant,
+            principal=run.principal if run else getattr(message, "principal", ""),
+            session_id=self.source.session_id,
+            epoch=self._epoch,
+            run_id=run.run_id if run else run_id,
+            seq=self.next_seq,
+            offset=self._next_offset,
+            occurred_at=self._occurred_at,
+            cause=self._cause,
+            command_id=None if isinstance(message, CallEnded) else message.command_id,
+            traceparent=run.traceparent if run else getattr(message, "traceparent", None),
+            data=data,
+        )
+        self._session = evolve(self._session, event)
+        self._events.append(event)
+        self._next_offset += 1
+        return event
+
+    @cached_property
+    def _cause(self) -> Cause:
+        return Cause(topic=self.source.topic, partition=self.source.partition, offset=self.source.offset)
+
+    def step(self) -> Step:
+        """The finished answer."""
+        return Step(tuple(self._events), self._session, tuple(self.calls), tuple(self.cancels))
+
+    def payload(self, address: Address) -> Any:
+        """A full value.
+
+        Raises:
+            PayloadGone: it is past its retention.
+        """
+        try:
+            return self._payloads[address]
+        except KeyError:
+            raise PayloadGone(f"the value at {address[0]}/{address[1]}/{address[2]} is gone") from None
+
+    def arguments_of(self, run: Run, task_id: str) -> Mapping[str, Argument]:
+        """The arguments of a task as its producer wrote them, secrets and all."""
+        return full_arguments(self.payload(run.payload), task_id)
+
+    def values(self, run: Run) -> Values:
+        """What arguments of a run are taken from."""
+        return Values(full_context(self.payload(run.payload)), Results(run, self._payloads))
+
+
+class Results(Mapping[str, Any]):
+    """The values of a run's completed tasks, each looked up when it is asked for."""
+
+    def __init__(self, run: Run, payloads: Payloads) -> None:
+        self._run = run
+        self._payloads = payloads
+
+    def __getitem__(self, task_id: str) -> Any:
+        address = self._run.task(task_id).result
+        if address is None:
+            raise KeyError(task_id)
+        return payload_value(self._payloads[address])
+
+    def __contains__(self, task_id: object) -> bool:
+        return isinstance(task_id, str) and self._run.task(task_id).result in self._payloads
+
+    def __iter__(self) -> Iterator[str]:
+        return (task_id for task_id in self._run.tasks if task_id in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def full_context(start: RunStart) -> dict[str, Any]:
+    """The initial context: the workflow's own, overridden by the command's."""
+    return {**(start.workflow.context if start.workflow else {}), **start.context}
+
+
+def full_arguments(start: RunStart, task_id: str) -> Mapping[str, Argument]:
+    """The arguments of one task of the workflow that a command started."""
+    tasks = start.workflow.tasks if start.workflow else ()
+    return next((task.arguments for task in tasks if task.id == task_id), {})
+
+
+def _own_payload(source: Input) -> dict[Address, Any]:
+    """The input itself holds a value that its own decision may read."""
+    message = source.message
+    if isinstance(message, CallEnded):
+        return {source.address: message.result} if message.result else {}
+    return {source.address: message.data} if isinstance(message, Command) else {}

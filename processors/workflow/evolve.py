@@ -1,0 +1,341 @@
+"""`evolve`: the state after one more event. It needs the event alone (DESIGN §2, rule 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from pml.processors.speculation.touches import any_overlap
+from pml.processors.workflow.graph import build
+from pml.processors.workflow.inputs import Address
+from pml.processors.workflow.state import Accounts, Call, Run, RunStatus, Session, Speculation, TaskState
+from pml.schemas import events as e
+from pml.schemas.base import Coordinate
+from pml.schemas.errors import LogCorrupted
+from pml.schemas.times import from_rfc3339
+from pml.schemas.workflow import Workflow
+
+HOUR_MS = 3_600_000
+V = TypeVar("V")
+_ENDS: dict[str, RunStatus] = {
+    e.RunCompleted.TYPE: "completed",
+    e.RunFailed.TYPE: "failed",
+    e.RunAborted.TYPE: "aborted",
+}
+
+
+def evolve(session: Session | None, event: e.Event) -> Session:
+    """Fold one counted event.
+
+    Raises:
+        LogCorrupted: the event does not follow the one before it.
+    """
+    time_ms = from_rfc3339(event.occurred_at)
+    current = _following(session, event, time_ms)
+    handler = _HANDLERS.get(event.type)
+    return handler(current, event, event.data) if handler else current
+
+
+def workflow_of(definition: Mapping[str, Any]) -> Workflow:
+    """The workflow in a run's definition (literals sanitised)."""
+    return Workflow.model_validate(definition)
+
+
+def _following(session: Session | None, event: e.Event, time_ms: int) -> Session:
+    if session is None or session.epoch != event.epoch:
+        if event.seq != 0 or event.epoch != event.offset:
+            raise LogCorrupted(
+                f"{event.id} at log offset {event.offset} does not begin a session; the log has a gap"
+            )
+        return Session(event.tenant, event.session_id, event.epoch, 0, event.offset, time_ms)
+    if event.seq != session.seq + 1:
+        raise LogCorrupted(
+            f"{event.id} at log offset {event.offset} follows seq {session.seq}; the log has a gap"
+        )
+    kept = {
+        call_id: item
+        for call_id, item in session.speculations.items()
+        if not (item.served and item.status == "ready" and item.expires_ms <= time_ms)
+    }
+    return replace(
+        session,
+        seq=event.seq,
+        last_offset=event.offset,
+        last_event_ms=time_ms,
+        speculations=session.speculations if len(kept) == len(session.speculations) else kept,
+    )
+
+
+def _run_started(session: Session, event: e.Event, data: e.RunStarted) -> Session:
+    run = Run(
+        run_id=event.run_id or "",
+        status="running",
+        payload=address_of(data.payload_ref),
+        payload_hash=data.payload_hash,
+        started_ms=session.last_event_ms,
+        deadline_ms=from_rfc3339(data.deadline_at),
+        speculation=data.speculation,
+        principal=event.principal,
+        command_id=event.command_id or "",
+        traceparent=event.traceparent,
+        graph=build(workflow_of(data.definition)),
+    )
+    return _with_run(session, run)
+
+
+def _run_ended(session: Session, event: e.Event, data: e.RunEnded) -> Session:
+    run = _run(session, event)
+    return _with_run(
+        session, replace(run, status=_ENDS[event.type], graph=None, tasks={}, decisions={}, path=())
+    )
+
+
+def _layer_released(session: Session, event: e.Event, data: e.LayerReleased) -> Session:
+    return _with_run(session, replace(_run(session, event), layer=data.layer))
+
+
+def _branch_taken(session: Session, event: e.Event, data: e.BranchTaken) -> Session:
+    run = _run(session, event)
+    return _with_run(
+        session,
+        replace(
+            run,
+            decisions={**run.decisions, data.decision_id: data.outcome},
+            path=(*run.path, data.decision_id),
+        ),
+    )
+
+
+def _task_started(session: Session, event: e.Event, data: e.TaskStarted) -> Session:
+    run = _run(session, event)
+    task = TaskState(
+        status="running",
+        attempt=data.attempt,
+        call=_call(event, data, session.last_event_ms),
+        retry=data.retry,
+        served_by=data.served_by,
+        serves=data.serves,
+        speculable=data.speculable,
+    )
+    started = _with_task(session, run, data.task_id, task)
+    return _without_overlapping(started, data.touches) if data.effect == "write" else started
+
+
+def _task_completed(session: Session, event: e.Event, data: e.TaskCompleted) -> Session:
+    run = _run(session, event)
+    task = replace(run.task(data.task_id), status="completed", call=None, result=address_of(data.result_ref))
+    counts = run.counts
+    if data.served_by in {"speculation", "joined"}:
+        counts = replace(counts, hits=counts.hits + 1, saved_ms=counts.saved_ms + data.saved_ms)
+    elif data.served_by == "call" and data.speculable:
+        counts = replace(counts, misses=counts.misses + 1)
+    return _with_task(
+        session, replace(run, counts=counts, path=(*run.path, data.task_id)), data.task_id, task
+    )
+
+
+def _task_failed(session: Session, event: e.Event, data: e.TaskFailed) -> Session:
+    run = _run(session, event)
+    before = run.task(data.task_id)
+    if not data.final:
+        retry_ms = from_rfc3339(data.retry_at) if data.retry_at else session.last_event_ms
+        # A task whose joined call failed is still to be called for real, and that is the miss.
+        speculable = before.speculable and before.served_by != "call"
+        waiting = replace(
+            before, status="pending", attempt=data.attempt, retry_ms=retry_ms, speculable=speculable
+        )
+        return _with_task(session, _count_miss(run, data), data.task_id, waiting)
+    run = _count_miss(run, data)
+    first = run.first_failure or ("" if run.node(data.task_id).safe_to_fail else data.task_id)
+    failed = replace(before, status="failed", attempt=data.attempt, call=None)
+    return _with_task(
+        session, replace(run, first_failure=first, path=(*run.path, data.task_id)), data.task_id, failed
+    )
+
+
+def _task_unknown(session: Session, event: e.Event, data: e.TaskUnknown) -> Session:
+    run = _run(session, event)
+    before = run.task(data.task_id)
+    touches = before.call.touches if before.call else ()
+    unknown = replace(before, status="unknown", call=None)
+    doubtful = {**session.doubtful, data.call_id or data.task_id: touches}
+    return _with_task(
+        replace(session, doubtful=doubtful),
+        replace(run, path=(*run.path, data.task_id)),
+        data.task_id,
+        unknown,
+    )
+
+
+def _task_skipped(session: Session, event: e.Event, data: e.TaskSkipped) -> Session:
+    run = _run(session, event)
+    skipped = replace(run.task(data.task_id), status="skipped", call=None, skip_reason=data.reason)
+    return _with_task(session, run, data.task_id, skipped)
+
+
+def _speculation_started(session: Session, event: e.Event, data: e.SpeculationStarted) -> Session:
+    run = _run(session, event)
+    entry = Speculation(
+        run_id=run.run_id,
+        task_id=data.task_id,
+        tool=data.tool,
+        kind=data.kind,
+        confidence=data.confidence,
+        call=_call(event, data, session.last_event_ms),
+    )
+    accounts = replace(session.accounts, started=session.accounts.started + 1)
+    started = replace(session, accounts=accounts, speculations={**session.speculations, data.call_id: entry})
+    return _with_task(started, run, data.task_id, replace(run.task(data.task_id), speculable=True))
+
+
+def _speculation_held(session: Session, event: e.Event, data: e.SpeculationHeld) -> Session:
+    run = _run(session, event)
+    held = {task_id: replace(run.task(task_id), speculable=True) for task_id in data.task_ids}
+    return _with_run(session, replace(run, tasks={**run.tasks, **held}))
+
+
+def _speculation_ready(session: Session, _: e.Event, data: e.SpeculationReady) -> Session:
+    entry = session.speculations.get(data.call_id)
+    if entry is None:
+        return session
+    ready = replace(
+        entry,
+        status="ready",
+        result=address_of(data.result_ref),
+        result_hash=data.result_hash,
+        result_bytes=data.result_bytes,
+        tool_ms=data.tool_ms,
+        expires_ms=from_rfc3339(data.expires_at),
+    )
+    return replace(session, speculations={**session.speculations, data.call_id: ready})
+
+
+def _speculation_ended(session: Session, event: e.Event, data: e.SpeculationEnded) -> Session:
+    entry = session.speculations.get(data.call_id)
+    ended = replace(session, accounts=_accounted(session.accounts, data, session.last_event_ms))
+    if data.fate != "served":
+        ended = replace(ended, speculations=_without(session.speculations, data.call_id))
+        return _count_waste(ended, event.run_id)
+    if entry is None:
+        return ended
+    # A stale result was good for the task that had joined it, and for nobody else.
+    served = _without(session.speculations, data.call_id)
+    if not entry.stale:
+        served = {**session.speculations, data.call_id: replace(entry, served=True)}
+    return replace(ended, speculations=served)
+
+
+def _count_hit(run: Run, data: e.TaskCompleted) -> Run:
+    counts = replace(run.counts, hits=run.counts.hits + 1, saved_ms=run.counts.saved_ms + data.saved_ms)
+    return replace(run, counts=counts)
+
+
+def _count_miss(run: Run, data: e.TaskEnded) -> Run:
+    """A real call of a task that could have been served early."""
+    if not (data.speculable and data.served_by == "call" and data.call_id):
+        return run
+    return replace(run, counts=replace(run.counts, misses=run.counts.misses + 1))
+
+
+def _accounted(accounts: Accounts, data: e.SpeculationEnded, time_ms: int) -> Accounts:
+    if data.fate == "served":
+        return replace(accounts, served=accounts.served + 1)
+    hour = time_ms // HOUR_MS
+    wasted = (accounts.wasted_ms if hour == accounts.waste_hour else 0.0) + data.tool_ms
+    counted = replace(accounts, waste_hour=hour, wasted_ms=wasted)
+    if data.fate == "failed":
+        return replace(counted, failed=counted.failed + 1)
+    return replace(counted, discarded=counted.discarded + 1)
+
+
+def _count_waste(session: Session, run_id: str | None) -> Session:
+    run = session.runs.get(run_id or "")
+    if run is None:
+        return session
+    return _with_run(session, replace(run, counts=replace(run.counts, wasted=run.counts.wasted + 1)))
+
+
+def _without_overlapping(session: Session, touches: tuple[str, ...]) -> Session:
+    """A write begins: cached reads of what it touches are gone; joined ones serve only who joined."""
+    joined = joined_calls(session)
+    kept: dict[str, Speculation] = {}
+    for call_id, entry in session.speculations.items():
+        if not any_overlap(entry.call.touches, touches):
+            kept[call_id] = entry
+        elif entry.status == "running" and call_id in joined:
+            kept[call_id] = replace(entry, stale=True)
+    return replace(session, speculations=kept)
+
+
+def joined_calls(session: Session) -> frozenset[str]:
+    """The calls of running tasks: a speculation among them has been joined."""
+    return frozenset(
+        task.call.call_id
+        for run in session.runs.values()
+        if run.live
+        for task in run.tasks.values()
+        if task.status == "running" and task.call
+    )
+
+
+def _call(event: e.Event, data: e.Started, time_ms: int) -> Call:
+    return Call(
+        call_id=data.call_id,
+        started_seq=event.seq,
+        started_ms=time_ms,
+        arguments_hash=data.arguments_hash,
+        effect=data.effect,
+        touches=data.touches,
+        cacheable=data.cacheable,
+        ttl_ms=round(data.ttl_s * 1_000),
+        timeout_ms=data.timeout_ms,
+        deadline_ms=from_rfc3339(data.deadline_at),
+        definition=data.definition,
+        isolation=data.isolation,
+    )
+
+
+def _run(session: Session, event: e.Event) -> Run:
+    run = session.runs.get(event.run_id or "")
+    if run is None:
+        raise LogCorrupted(
+            f"{event.id} ({event.type}) names run {event.run_id}, which the session does not have"
+        )
+    return run
+
+
+def _with_run(session: Session, run: Run) -> Session:
+    return replace(session, runs={**session.runs, run.run_id: run})
+
+
+def _with_task(session: Session, run: Run, task_id: str, task: TaskState) -> Session:
+    return _with_run(session, replace(run, tasks={**run.tasks, task_id: task}))
+
+
+def _without(mapping: Mapping[str, V], key: str) -> dict[str, V]:
+    return {name: value for name, value in mapping.items() if name != key}
+
+
+def address_of(coordinate: Coordinate) -> Address:
+    """The address of a coordinate."""
+    return coordinate.topic, coordinate.partition, coordinate.offset
+
+
+_HANDLERS: dict[str, Callable[[Session, e.Event, Any], Session]] = {
+    e.RunStarted.TYPE: _run_started,
+    e.RunCompleted.TYPE: _run_ended,
+    e.RunFailed.TYPE: _run_ended,
+    e.RunAborted.TYPE: _run_ended,
+    e.LayerReleased.TYPE: _layer_released,
+    e.BranchTaken.TYPE: _branch_taken,
+    e.TaskStarted.TYPE: _task_started,
+    e.TaskCompleted.TYPE: _task_completed,
+    e.TaskFailed.TYPE: _task_failed,
+    e.TaskUnknown.TYPE: _task_unknown,
+    e.TaskSkipped.TYPE: _task_skipped,
+    e.SpeculationStarted.TYPE: _speculation_started,
+    e.SpeculationHeld.TYPE: _speculation_held,
+    e.SpeculationReady.TYPE: _speculation_ready,
+    e.SpeculationEnded.TYPE: _speculation_ended,
+}

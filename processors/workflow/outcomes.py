@@ -1,0 +1,176 @@
+"""`call.ended`: what a call's answer does to tasks and to the cache (DESIGN §4, §5)."""
+
+from __future__ import annotations
+
+from pml.processors.workflow.advance import advance
+from pml.processors.workflow.draft import Draft
+from pml.processors.workflow.inputs import payload_value
+from pml.processors.workflow.preparation import Unprepared, prepare
+from pml.processors.workflow.release import start_task
+from pml.processors.workflow.settling import (
+    complete_task,
+    coordinate_of,
+    discard_for_task,
+    end_speculation,
+    fail_task,
+    joined_tasks,
+    unknown_task,
+)
+from pml.processors.workflow.state import Call, Run, Speculation, TaskState
+from pml.schemas.calls import CallEnded, CallError
+from pml.schemas.canonical import canonical_json, value_hash
+from pml.schemas.events import SpeculationReady
+from pml.schemas.times import to_rfc3339
+
+# After these nobody can say whether an unsafe call had its effect.
+_UNCERTAIN = frozenset({"TIMEOUT", "CONNECTION_LOST"})
+
+
+def end_call(draft: Draft, outcome: CallEnded) -> None:
+    """Settle everybody who waits for a call; an answer that nobody waits for changes nothing."""
+    waiting = joined_tasks(draft, outcome.call_id)
+    entry = draft.session.speculations.get(outcome.call_id)
+    if entry is not None and entry.status == "running":
+        _end_speculative(draft, entry, outcome, waiting)
+    else:
+        for run_id, task_id, task in waiting:
+            _end_task(draft, run_id, task_id, task, outcome)
+    for run_id in dict.fromkeys(run_id for run_id, _, _ in waiting):
+        advance(draft, run_id)
+
+
+def failure_of(outcome: CallEnded) -> CallError:
+    """The error of an outcome that is not ok."""
+    if outcome.error is not None:
+        return outcome.error
+    return CallError(code=outcome.status.upper(), message=f"the call ended as {outcome.status}")
+
+
+def _measure(draft: Draft, outcome: CallEnded) -> tuple[str, int]:
+    value = payload_value(outcome.result)
+    return value_hash(value, draft.catalog.policy.hash_key), len(canonical_json(value))
+
+
+def _end_speculative(
+    draft: Draft, entry: Speculation, outcome: CallEnded, waiting: list[tuple[str, str, TaskState]]
+) -> None:
+    if outcome.status != "ok" or outcome.result is None:
+        _fail_speculative(draft, entry, outcome, waiting)
+        return
+    if not entry.stale:
+        _make_ready(draft, entry, outcome)
+    for number, (run_id, task_id, task) in enumerate(waiting):
+        saved_ms = 0.0 if number else _saved_ms(draft, task, outcome)
+        _complete(draft, run_id, task_id, outcome, as_of_ms=entry.call.started_ms, saved_ms=saved_ms)
+        if number == 0:
+            end_speculation(draft, entry, "served", "joined", tool_ms=outcome.duration_ms, saved_ms=saved_ms)
+    expired = entry.call.started_ms + entry.call.ttl_ms <= draft.now_ms
+    if not waiting and expired:
+        end_speculation(draft, draft.session.speculations[entry.call.call_id], "discarded", "expired")
+
+
+def _make_ready(draft: Draft, entry: Speculation, outcome: CallEnded) -> None:
+    result_hash, result_bytes = _measure(draft, outcome)
+    draft.emit(
+        SpeculationReady(
+            call_id=outcome.call_id,
+            result_ref=coordinate_of(draft.source.address),
+            result_hash=result_hash,
+            result_bytes=result_bytes,
+            tool_ms=outcome.duration_ms,
+            as_of=to_rfc3339(entry.call.started_ms),
+            expires_at=to_rfc3339(entry.call.started_ms + entry.call.ttl_ms),
+        ),
+        draft.run(entry.run_id),
+    )
+
+
+def _saved_ms(draft: Draft, task: TaskState, outcome: CallEnded) -> float:
+    """What joining spared the run: the tool's time less the time it still had to wait."""
+    assert task.call is not None
+    waited_ms = draft.now_ms - task.call.started_ms
+    return max(0.0, outcome.duration_ms - waited_ms)
+
+
+def _fail_speculative(
+    draft: Draft, entry: Speculation, outcome: CallEnded, waiting: list[tuple[str, str, TaskState]]
+) -> None:
+    error = failure_of(outcome)
+    end_speculation(draft, entry, "failed", error.code.lower(), tool_ms=outcome.duration_ms)
+    for run_id, task_id, _ in waiting:
+        # What joined calls once for real (DESIGN §4, Cache).
+        fail_task(
+            draft,
+            draft.run(run_id),
+            task_id,
+            error,
+            retry_at_ms=draft.now_ms,
+            started_at=outcome.started_at,
+            duration_ms=outcome.duration_ms,
+        )
+        call_again(draft, run_id, task_id)
+
+
+def call_again(draft: Draft, run_id: str, task_id: str) -> None:
+    """The next attempt of a task, now and for real."""
+    run = draft.run(run_id)
+    prepared = prepare(draft, run, run.node(task_id))
+    if isinstance(prepared, Unprepared):
+        fail_task(draft, run, task_id, prepared.error)
+        return
+    start_task(draft, run_id, prepared, attempt=run.task(task_id).attempt + 1, fresh=True)
+
+
+def _end_task(draft: Draft, run_id: str, task_id: str, task: TaskState, outcome: CallEnded) -> None:
+    assert task.call is not None
+    if outcome.status == "ok" and outcome.result is not None:
+        _complete(draft, run_id, task_id, outcome, as_of_ms=task.call.started_ms, saved_ms=0.0)
+        discard_for_task(draft, run_id, task_id, "superseded")
+        return
+    error = failure_of(outcome)
+    if task.call.effect == "write" and outcome.started_at and error.code in _UNCERTAIN:
+        unknown_task(draft, draft.run(run_id), task_id, error, started_at=outcome.started_at)
+        return
+    fail_task(
+        draft,
+        draft.run(run_id),
+        task_id,
+        error,
+        retry_at_ms=retry_at_ms(draft, task, error),
+        started_at=outcome.started_at,
+        duration_ms=outcome.duration_ms,
+    )
+
+
+def retry_at_ms(draft: Draft, task: TaskState, error: CallError) -> int | None:
+    """When the next attempt begins; None where there is none.
+
+    Only errors marked retryable, and only tools that may be repeated: their starting event carries
+    the rule (DESIGN §5).
+    """
+    if task.retry is None or not error.retryable or task.attempt >= task.retry.attempts:
+        return None
+    return draft.now_ms + (task.retry.backoff_ms << (task.attempt - 1))
+
+
+def _complete(
+    draft: Draft, run_id: str, task_id: str, outcome: CallEnded, *, as_of_ms: int, saved_ms: float
+) -> None:
+    run: Run = draft.run(run_id)
+    call: Call | None = run.task(task_id).call
+    assert call is not None
+    result_hash, result_bytes = _measure(draft, outcome)
+    served = run.task(task_id).served_by != "call"
+    complete_task(
+        draft,
+        run,
+        task_id,
+        draft.source.address,
+        result_hash=result_hash,
+        result_bytes=result_bytes,
+        tool_ms=outcome.duration_ms,
+        duration_ms=float(draft.now_ms - call.started_ms) if served else outcome.duration_ms,
+        saved_ms=saved_ms,
+        as_of_ms=as_of_ms,
+        started_at=outcome.started_at,
+    )

@@ -1,0 +1,175 @@
+"""A task before its call: arguments with values, what the operator grants, what it touches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pml.processors.speculation.guard import Grant, Refusal, grant, listed_tool
+from pml.processors.speculation.touches import touches_of
+from pml.processors.workflow.arguments import Resolved, Unresolved, resolve, resolve_strictly
+from pml.processors.workflow.catalog import Catalog
+from pml.processors.workflow.draft import Draft
+from pml.processors.workflow.graph import Node
+from pml.processors.workflow.state import Isolation, Run
+from pml.schemas.calls import CallError
+from pml.schemas.canonical import canonical_json, value_hash
+from pml.schemas.errors import PMLError
+from pml.schemas.identifiers import call_id
+from pml.schemas.sanitiser import sanitise
+from pml.schemas.times import to_rfc3339
+
+ARGUMENTS_BYTES_MAX = 1_048_576
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A call that can be made."""
+
+    node: Node
+    arguments: dict[str, Any]
+    omitted: tuple[str, ...]
+    sanitised: Any
+    arguments_hash: str
+    granted: Grant
+    touches: tuple[str, ...]
+
+    @property
+    def reads(self) -> bool:
+        """Whether it changes nothing."""
+        return self.granted.effect == "read"
+
+
+@dataclass(frozen=True, slots=True)
+class Unprepared:
+    """A task whose call cannot be made."""
+
+    node: Node
+    error: CallError
+
+
+def prepare(draft: Draft, run: Run, node: Node) -> Prepared | Unprepared:
+    """A real call, or the error of its task."""
+    try:
+        return _prepared(draft, run, node, strictly=False)
+    except PMLError as error:
+        return Unprepared(node, CallError(code=error.code, type="VALIDATION", message=error.message))
+
+
+def prepare_strictly(draft: Draft, run: Run, node: Node) -> Prepared | Unprepared:
+    """A speculative call: everything it needs is known, or there is none (spec FR9)."""
+    try:
+        return _prepared(draft, run, node, strictly=True)
+    except PMLError as error:
+        return Unprepared(node, CallError(code=error.code, type="VALIDATION", message=error.message))
+
+
+def _prepared(draft: Draft, run: Run, node: Node, strictly: bool) -> Prepared | Unprepared:
+    resolved = resolve_node(draft, run, node, strictly)
+    if isinstance(resolved, Unresolved):
+        return _refused(node, "UNRESOLVED_ARGUMENT", "VALIDATION", resolved.message)
+    server = draft.catalog.server_of(node.tool)
+    granted = grant(node.tool, resolved.arguments, draft.catalog.permissions, server)
+    if isinstance(granted, Refusal):
+        return _refused(node, granted.code, "PERMISSION", granted.message)
+    size = len(canonical_json(resolved.arguments))
+    if size > ARGUMENTS_BYTES_MAX:
+        return _refused(
+            node, "ARGUMENTS_TOO_LARGE", "VALIDATION", f"{size} bytes; at most {ARGUMENTS_BYTES_MAX}"
+        )
+    return _assembled(draft.catalog, node, resolved, granted)
+
+
+def _assembled(catalog: Catalog, node: Node, resolved: Resolved, granted: Grant) -> Prepared:
+    sanitised = sanitise(resolved.arguments)
+    plain = sanitised if isinstance(sanitised, dict) else {}
+    return Prepared(
+        node=node,
+        arguments=resolved.arguments,
+        omitted=resolved.omitted,
+        sanitised=sanitised,
+        arguments_hash=value_hash(resolved.arguments, catalog.policy.hash_key),
+        granted=granted,
+        touches=touches_of(node.tool, granted.permission.touches, resolved.arguments, plain),
+    )
+
+
+def resolve_node(draft: Draft, run: Run, node: Node, strictly: bool) -> Resolved | Unresolved:
+    """The arguments of a node from the full values.
+
+    Raises:
+        PayloadGone: the command that started the run, or a result, is past its retention.
+    """
+    arguments, values = draft.arguments_of(run, node.id), draft.values(run)
+    for reference in sorted(node.references):
+        address = run.task(reference).result
+        if address is not None:
+            draft.payload(address)
+    required = _required(draft.catalog, node.tool)
+    if strictly and not required_given(required, arguments):
+        return Unresolved(dict.fromkeys(set(required or ()) - arguments.keys(), "is required and not given"))
+    return resolve_strictly(arguments, values) if strictly else resolve(arguments, values, required)
+
+
+def required_given(required: frozenset[str] | None, arguments: Mapping[str, Any]) -> bool:
+    """Whether everything a tool's schema requires is written down."""
+    return required is None or required <= arguments.keys()
+
+
+def _required(catalog: Catalog, tool: str) -> frozenset[str] | None:
+    listed = listed_tool(tool, catalog.server_of(tool))
+    required = listed.input_schema.get("required") if listed else None
+    if listed is None:
+        return None
+    return (
+        frozenset(name for name in required if isinstance(name, str))
+        if isinstance(required, list)
+        else frozenset()
+    )
+
+
+def _refused(node: Node, code: str, kind: str, message: str) -> Unprepared:
+    return Unprepared(
+        node, CallError(code=code, type=kind, message=f"task {node.id} ({node.tool}): {message}")
+    )
+
+
+def started_fields(draft: Draft, prepared: Prepared) -> dict[str, Any]:
+    """The fields that `task.started` and `speculation.started` have in common."""
+    node, permission = prepared.node, prepared.granted.permission
+    policy = draft.catalog.policy
+    timeout_ms = _timeout_ms(draft.catalog, prepared)
+    ttl_ms = policy.speculation_ttl_ms if permission.ttl_s is None else round(permission.ttl_s * 1_000)
+    return {
+        "task_id": node.id,
+        "layer": node.layer,
+        "tool": node.tool,
+        "call_id": call_id(draft.next_event_id),
+        "arguments": prepared.sanitised,
+        "arguments_hash": prepared.arguments_hash,
+        "omitted": prepared.omitted,
+        "effect": prepared.granted.effect,
+        "touches": prepared.touches,
+        "cacheable": permission.cacheable,
+        "ttl_s": ttl_ms / 1_000,
+        "timeout_ms": timeout_ms,
+        "deadline_at": to_rfc3339(
+            draft.now_ms + policy.queue_timeout_ms + timeout_ms + policy.bridge_grace_ms
+        ),
+        "permission": prepared.granted.pattern,
+        "definition": prepared.granted.definition,
+        "isolation": _isolation(draft.catalog, node.tool),
+    }
+
+
+def _timeout_ms(catalog: Catalog, prepared: Prepared) -> int:
+    if prepared.node.timeout_ms is not None:
+        return prepared.node.timeout_ms
+    configured = prepared.granted.permission.timeout_s
+    return catalog.policy.task_timeout_ms if configured is None else round(configured * 1_000)
+
+
+def _isolation(catalog: Catalog, tool: str) -> Isolation:
+    server = catalog.server_of(tool)
+    return server.isolation if server else "shared"

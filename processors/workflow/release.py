@@ -1,0 +1,209 @@
+"""A layer is released: each task is skipped, served, joined to a running speculation, or called."""
+
+from __future__ import annotations
+
+from pml.processors.speculation.touches import any_overlap
+from pml.processors.workflow.calls import Wanted, call_run
+from pml.processors.workflow.draft import Draft
+from pml.processors.workflow.evolve import joined_calls
+from pml.processors.workflow.graph import Node
+from pml.processors.workflow.preparation import Prepared, Unprepared, prepare, started_fields
+from pml.processors.workflow.settling import (
+    as_served_by,
+    complete_task,
+    discard_for_task,
+    end_speculation,
+    fail_task,
+)
+from pml.processors.workflow.state import Call, Run, Speculation
+from pml.schemas.calls import CallError
+from pml.schemas.events import LayerReleased, ServedBy, TaskSkipped, TaskStarted
+
+SkipReason = tuple[str, str]
+
+
+def release(draft: Draft, run_id: str, layer: int) -> None:
+    """Start a layer. Its reads are served before its writes start (DESIGN §4, condition 3)."""
+    run = draft.run(run_id)
+    assert run.graph is not None
+    open_ids = tuple(name for name in run.graph.layers[layer] if not run.task(name).ended)
+    draft.emit(LayerReleased(layer=layer, task_ids=open_ids), run)
+    prepared = [item for name in open_ids if (item := _prepare_or_end(draft, run_id, name)) is not None]
+    for item in sorted(prepared, key=lambda item: not item.reads):
+        start_task(draft, run_id, item, attempt=1)
+
+
+def _prepare_or_end(draft: Draft, run_id: str, task_id: str) -> Prepared | None:
+    run = draft.run(run_id)
+    node = run.node(task_id)
+    reason = skip_reason(run, node)
+    if reason is not None:
+        skip_task(draft, run_id, node, *reason)
+        return None
+    broken = broken_condition(run, node)
+    found = Unprepared(node, broken) if broken else prepare(draft, run, node)
+    if isinstance(found, Unprepared):
+        fail_task(draft, run, task_id, found.error)
+        discard_for_task(draft, run_id, task_id, "unused")
+        return None
+    return found
+
+
+def skip_reason(run: Run, node: Node) -> SkipReason | None:
+    """Why a task does not run: a branch that was not taken, or a dependency that failed."""
+    for condition in node.conditions:
+        outcome = run.decisions.get(condition.node)
+        if outcome not in {None, "error"} and not takes(run, condition.node, condition.outcome):
+            return "condition", f"{condition.node} is {outcome}, not {condition.outcome}"
+    for name in sorted(node.depends_on):
+        task = run.task(name)
+        if task.status in {"failed", "unknown"} or task.skip_reason == "dependency_failed":
+            return "dependency_failed", name
+    return None
+
+
+def takes(run: Run, decision_id: str, outcome: str) -> bool:
+    """Whether a decision that was taken opens the branch with this outcome."""
+    taken = run.decisions[decision_id]
+    if outcome != "case:default":
+        return taken == outcome
+    assert run.graph is not None
+    named = {c.outcome for node in run.graph.nodes.values() for c in node.conditions if c.node == decision_id}
+    return taken not in named
+
+
+def broken_condition(run: Run, node: Node) -> CallError | None:
+    """The error of a task behind a decision that could not be evaluated."""
+    for condition in node.conditions:
+        if run.decisions.get(condition.node) in {None, "error"}:
+            message = f"task {node.id}: the decision {condition.node} could not be evaluated"
+            return CallError(code="BAD_CONDITION", type="VALIDATION", message=message)
+    return None
+
+
+def skip_task(draft: Draft, run_id: str, node: Node, reason: str, because: str) -> None:
+    """A task does not run, and neither does what was speculated for it."""
+    fields = {
+        "task_id": node.id,
+        "layer": node.layer,
+        "tool": node.tool,
+        "reason": reason,
+        "because": because,
+    }
+    draft.emit(TaskSkipped.model_validate(fields), draft.run(run_id))
+    discard_for_task(draft, run_id, node.id, "branch_not_taken" if reason == "condition" else "unused")
+
+
+def start_task(draft: Draft, run_id: str, prepared: Prepared, attempt: int, fresh: bool = False) -> None:
+    """Serve a task, join it to a running speculation, or call its tool.
+
+    `fresh` asks for a real call whatever the cache holds.
+    """
+    entry = None if fresh or not prepared.reads else find_entry(draft, prepared)
+    if entry is None:
+        _call_tool(draft, run_id, prepared, attempt)
+    elif entry.status == "ready":
+        _serve(draft, run_id, prepared, entry, attempt)
+    else:
+        _join(draft, run_id, prepared, entry, attempt)
+
+
+def find_entry(draft: Draft, prepared: Prepared) -> Speculation | None:
+    """The speculated call with the same tool and arguments that may serve now."""
+    if not draft.catalog.speculates:
+        return None
+    for entry in draft.session.speculations.values():
+        same = entry.tool == prepared.node.tool and entry.call.arguments_hash == prepared.arguments_hash
+        fresh = entry.status == "running" or entry.expires_ms > draft.now_ms
+        if same and fresh and not entry.stale:
+            return entry
+    return None
+
+
+def _emit_started(
+    draft: Draft,
+    run_id: str,
+    prepared: Prepared,
+    attempt: int,
+    *,
+    served_by: ServedBy = "call",
+    entry: Speculation | None = None,
+) -> None:
+    run = draft.run(run_id)
+    fields = started_fields(draft, prepared)
+    if entry is not None and entry.status == "running":
+        fields["call_id"] = entry.call.call_id
+    draft.emit(
+        TaskStarted(
+            **fields,
+            attempt=attempt,
+            retry=prepared.granted.permission.retryable if _repeatable(prepared) else None,
+            serves=entry.call.started_seq if entry else None,
+            served_by=served_by,
+            speculable=run.task(prepared.node.id).speculable,
+        ),
+        run,
+    )
+
+
+def _repeatable(prepared: Prepared) -> bool:
+    """Reads may be repeated freely; writes only where the operator declared them idempotent."""
+    idempotent = prepared.granted.permission.idempotent
+    return prepared.reads if idempotent is None else idempotent
+
+
+def _call_tool(draft: Draft, run_id: str, prepared: Prepared, attempt: int) -> None:
+    doomed = _overtaken(draft, prepared)
+    _emit_started(draft, run_id, prepared, attempt)
+    _send(draft, run_id, prepared)
+    for entry in doomed:
+        end_speculation(draft, entry, "discarded", "invalidated")
+
+
+def _overtaken(draft: Draft, prepared: Prepared) -> list[Speculation]:
+    """The unserved speculations that a write makes void when it starts (those that a task joined stay)."""
+    if prepared.reads:
+        return []
+    joined = joined_calls(draft.session)
+    return [
+        entry
+        for call_id, entry in draft.session.speculations.items()
+        if not entry.served and call_id not in joined and any_overlap(entry.call.touches, prepared.touches)
+    ]
+
+
+def _serve(draft: Draft, run_id: str, prepared: Prepared, entry: Speculation, attempt: int) -> None:
+    served_by = as_served_by(entry)
+    assert entry.result is not None
+    _emit_started(draft, run_id, prepared, attempt, served_by=served_by, entry=entry)
+    complete_task(
+        draft,
+        draft.run(run_id),
+        prepared.node.id,
+        entry.result,
+        result_hash=entry.result_hash,
+        result_bytes=entry.result_bytes,
+        tool_ms=entry.tool_ms,
+        duration_ms=0.0,
+        saved_ms=entry.tool_ms,
+        as_of_ms=entry.call.started_ms,
+        started_at=None,
+        arguments=prepared.sanitised,
+    )
+    if served_by == "speculation":
+        end_speculation(draft, entry, "served", "hit", saved_ms=entry.tool_ms)
+
+
+def _join(draft: Draft, run_id: str, prepared: Prepared, entry: Speculation, attempt: int) -> None:
+    served_by: ServedBy = "repeat" if entry.call.call_id in joined_calls(draft.session) else "joined"
+    _emit_started(draft, run_id, prepared, attempt, served_by=served_by, entry=entry)
+    _send(draft, run_id, prepared)
+
+
+def _send(draft: Draft, run_id: str, prepared: Prepared) -> None:
+    run = draft.run(run_id)
+    task = run.task(prepared.node.id)
+    call: Call | None = task.call
+    assert call is not None
+    item = Wanted(run, prepared.node.id, prepared.node.tool, task.attempt, call, speculative=False)
+    draft.calls.append(call_run(draft.session, item, prepared.arguments))

@@ -1,0 +1,210 @@
+"""How attempts and speculations end: the events that close what a starting event opened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pml.processors.workflow.arguments import Unresolved
+from pml.processors.workflow.draft import Draft
+from pml.processors.workflow.inputs import Address, payload_value
+from pml.processors.workflow.preparation import resolve_node
+from pml.processors.workflow.state import Call, Run, Speculation, TaskState
+from pml.schemas.base import Coordinate
+from pml.schemas.calls import CallCancel, CallError
+from pml.schemas.errors import PMLError
+from pml.schemas.events import (
+    Fate,
+    ServedBy,
+    SpeculationEnded,
+    TaskCompleted,
+    TaskFailed,
+    TaskUnknown,
+)
+from pml.schemas.sanitiser import preview, sanitise, sanitise_text
+from pml.schemas.times import to_rfc3339
+
+
+def coordinate_of(address: Address) -> Coordinate:
+    """An address as events write it."""
+    return Coordinate(topic=address[0], partition=address[1], offset=address[2])
+
+
+def recorded_arguments(draft: Draft, run: Run, task_id: str) -> Any:
+    """The arguments of a task as its ending event keeps them: sanitised; None where they are gone."""
+    try:
+        resolved = resolve_node(draft, run, run.node(task_id), strictly=False)
+    except PMLError:
+        return None
+    return None if isinstance(resolved, Unresolved) else sanitise(resolved.arguments)
+
+
+def _ended_fields(draft: Draft, run: Run, task_id: str, arguments: Any) -> dict[str, Any]:
+    task, node = run.task(task_id), run.node(task_id)
+    return {
+        "task_id": task_id,
+        "attempt": max(task.attempt, 1),
+        "layer": node.layer,
+        "tool": node.tool,
+        "call_id": task.call.call_id if task.call else None,
+        "arguments": arguments if arguments is not None else recorded_arguments(draft, run, task_id),
+        "arguments_hash": task.call.arguments_hash if task.call else "",
+        "served_by": task.served_by,
+        "speculable": task.speculable,
+    }
+
+
+def complete_task(
+    draft: Draft,
+    run: Run,
+    task_id: str,
+    result: Address,
+    *,
+    result_hash: str,
+    result_bytes: int,
+    tool_ms: float,
+    duration_ms: float,
+    saved_ms: float,
+    as_of_ms: int,
+    started_at: str | None,
+    arguments: Any = None,
+) -> None:
+    """A task has its result, by whatever way it came."""
+    value = payload_value(draft.payload(result))
+    draft.emit(
+        TaskCompleted(
+            **_ended_fields(draft, run, task_id, arguments),
+            started_at=started_at,
+            duration_ms=duration_ms,
+            result=sanitise(value),
+            preview=preview(value),
+            result_ref=coordinate_of(result),
+            result_hash=result_hash,
+            result_bytes=result_bytes,
+            tool_ms=tool_ms,
+            saved_ms=saved_ms,
+            as_of=to_rfc3339(as_of_ms),
+        ),
+        run,
+    )
+
+
+def fail_task(
+    draft: Draft,
+    run: Run,
+    task_id: str,
+    error: CallError,
+    *,
+    retry_at_ms: int | None = None,
+    started_at: str | None = None,
+    duration_ms: float = 0.0,
+) -> None:
+    """An attempt failed; another one follows at `retry_at_ms` where that is given."""
+    draft.emit(
+        TaskFailed(
+            **_ended_fields(draft, run, task_id, None),
+            started_at=started_at,
+            duration_ms=duration_ms,
+            error=safe_error(error),
+            retry_at=None if retry_at_ms is None else to_rfc3339(retry_at_ms),
+            final=retry_at_ms is None,
+        ),
+        run,
+    )
+
+
+def unknown_task(
+    draft: Draft, run: Run, task_id: str, error: CallError, started_at: str | None = None
+) -> None:
+    """Nobody knows whether an unsafe call happened."""
+    fields = _ended_fields(draft, run, task_id, None)
+    draft.emit(TaskUnknown(**fields, started_at=started_at, error=safe_error(error)), run)
+
+
+def safe_error(error: CallError) -> CallError:
+    """An error whose message is safe to keep."""
+    return error.model_copy(update={"message": sanitise_text(error.message), "details": {}})
+
+
+def end_speculation(
+    draft: Draft,
+    entry: Speculation,
+    fate: Fate,
+    reason: str,
+    *,
+    tool_ms: float | None = None,
+    saved_ms: float = 0.0,
+) -> None:
+    """What became of a speculation; a call that still runs and that nobody needs is cancelled."""
+    run = draft.run(entry.run_id)
+    cancelled = fate != "served" and entry.status == "running" and reason != "cancelled"
+    spent = tool_ms if tool_ms is not None else _spent_ms(draft, entry)
+    draft.emit(
+        SpeculationEnded(
+            call_id=entry.call.call_id,
+            started_seq=entry.call.started_seq,
+            task_id=entry.task_id,
+            tool=entry.tool,
+            kind=entry.kind,
+            arguments=recorded_arguments(draft, run, entry.task_id) if run.live else None,
+            arguments_hash=entry.call.arguments_hash,
+            confidence=entry.confidence,
+            fate=fate,
+            reason=reason,
+            tool_ms=spent,
+            saved_ms=saved_ms,
+            cancelled=cancelled and fate == "discarded",
+        ),
+        run,
+    )
+    if cancelled and fate == "discarded":
+        cancel_call(draft, run, entry.call, reason)
+
+
+def _spent_ms(draft: Draft, entry: Speculation) -> float:
+    """The tool time so far of a call that is being given up."""
+    if entry.status == "ready":
+        return entry.tool_ms
+    return float(max(0, draft.now_ms - entry.call.started_ms))
+
+
+def cancel_call(draft: Draft, run: Run, call: Call, reason: str) -> None:
+    """Tell the bridge that nobody needs a call any more."""
+    draft.cancels.append(
+        CallCancel(
+            call_id=call.call_id,
+            tenant=draft.session.tenant,
+            session_id=draft.session.session_id,
+            traceparent=run.traceparent,
+            reason=reason,
+        )
+    )
+
+
+def discard_all(draft: Draft, run_id: str, reason: str) -> None:
+    """Discard what a run's speculation left unused."""
+    for entry in list(draft.session.speculations.values()):
+        if entry.run_id == run_id and not entry.served:
+            end_speculation(draft, entry, "discarded", reason)
+
+
+def discard_for_task(draft: Draft, run_id: str, task_id: str, reason: str) -> None:
+    """Discard what was speculated for a task that does not run."""
+    for entry in list(draft.session.speculations.values()):
+        if (entry.run_id, entry.task_id) == (run_id, task_id) and not entry.served:
+            end_speculation(draft, entry, "discarded", reason)
+
+
+def joined_tasks(draft: Draft, call_id: str) -> list[tuple[str, str, TaskState]]:
+    """The running tasks that wait for a call: run id, task id and state."""
+    return [
+        (run.run_id, task_id, task)
+        for run in draft.session.runs.values()
+        if run.live
+        for task_id, task in run.tasks.items()
+        if task.status == "running" and task.call and task.call.call_id == call_id
+    ]
+
+
+def as_served_by(entry: Speculation) -> ServedBy:
+    """How a use of a cached result is told: the first one is the hit."""
+    return "repeat" if entry.served else "speculation"

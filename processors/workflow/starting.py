@@ -1,0 +1,150 @@
+"""`run.start`: obeyed once, attached to what it asked for before, or refused (DESIGN §2, rule 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pml.processors.workflow.advance import advance
+from pml.processors.workflow.check import checked_graph
+from pml.processors.workflow.draft import Draft, full_context
+from pml.processors.workflow.settling import coordinate_of
+from pml.processors.workflow.state import Run, Session
+from pml.schemas.canonical import canonical_json, value_hash
+from pml.schemas.commands import Command, RunStart
+from pml.schemas.errors import PMLError, Refused, WorkflowInvalid
+from pml.schemas.events import CommandAttached, CommandRejected, RunStarted
+from pml.schemas.sanitiser import sanitise, sanitise_text
+from pml.schemas.times import to_rfc3339
+from pml.schemas.workflow import LiteralValue, Task, Workflow
+
+DEFINITION_BYTES_MAX = 262_144
+_LITERAL_BYTES_MAX = 10_240
+
+
+def start_run(draft: Draft, command: Command, data: RunStart, known: Session | None) -> None:
+    """Begin a run, or answer why not. `known` is the session before this input, if it lives."""
+    run_id = command.run_id or command.session_id
+    content = content_hash(draft, data)
+    earlier = _earlier(known, run_id, command.command_id)
+    if earlier is not None:
+        _answer_repeat(draft, command, earlier, content)
+        return
+    try:
+        _begin(draft, command, data, run_id, content)
+    except PMLError as error:
+        reject(draft, command.type, error, run_id)
+        return
+    advance(draft, run_id)
+
+
+def content_hash(draft: Draft, data: RunStart) -> str:
+    """What makes two commands the same: everything but ids of transport."""
+    return value_hash(data.model_dump(mode="json"), draft.catalog.policy.hash_key)
+
+
+def reject(draft: Draft, command_type: str, error: PMLError, run_id: str | None) -> None:
+    """Answer a command that is not obeyed."""
+    answer = {**error.as_dict(), "message": sanitise_text(error.message), "details": sanitise(error.details)}
+    draft.emit(CommandRejected(command_type=command_type, error=answer), run_id=run_id)
+
+
+def _earlier(session: Session | None, run_id: str, command_id: str) -> Run | None:
+    if session is None:
+        return None
+    by_command = (run for run in session.runs.values() if run.command_id == command_id)
+    return session.runs.get(run_id) or next(by_command, None)
+
+
+def _answer_repeat(draft: Draft, command: Command, earlier: Run, content: str) -> None:
+    if earlier.payload_hash == content:
+        draft.emit(CommandAttached(status=earlier.status), run_id=earlier.run_id)
+        return
+    message = f"{earlier.run_id} was started with other content; choose another run_id and command_id"
+    reject(draft, command.type, _Conflict(message), earlier.run_id)
+
+
+class _Conflict(Refused):
+    code = "CONFLICT"
+
+
+class _Full(Refused):
+    code = "SESSION_FULL"
+    retryable = True
+
+
+def _begin(draft: Draft, command: Command, data: RunStart, run_id: str, content: str) -> None:
+    workflow = _workflow(draft, data)
+    graph = checked_graph(workflow, draft.catalog.servers)
+    definition = _definition(workflow)
+    draft.emit(
+        RunStarted(
+            name=workflow.name,
+            intent=_text(data.intent or workflow.intent),
+            workflow_type=workflow.type_name,
+            definition=definition,
+            context=sanitise(full_context(data)),
+            payload_ref=coordinate_of(draft.source.address),
+            payload_hash=content,
+            deadline_at=to_rfc3339(draft.now_ms + round(workflow.options.timeout_s * 1_000)),
+            layers=len(graph.layers),
+            tasks=len(graph.nodes),
+            speculation=workflow.options.speculation,
+        ),
+        run_id=run_id,
+    )
+
+
+def _text(text: str | None) -> str | None:
+    return sanitise_text(text, DEFINITION_BYTES_MAX) if text else None
+
+
+def _workflow(draft: Draft, data: RunStart) -> Workflow:
+    """The workflow of a command that may begin a run here and now.
+
+    Raises:
+        WorkflowInvalid: there is none, and intents are not answered by this release.
+        Refused: the session has too many runs.
+    """
+    if data.workflow is None:
+        raise WorkflowInvalid("NOT_SUPPORTED", "this release runs workflows only; send one in data.workflow")
+    policy = draft.catalog.policy
+    runs = draft.runs
+    if sum(run.live for run in runs) >= policy.runs_live_max or len(runs) >= policy.runs_remembered_max:
+        raise _Full(
+            f"the session has {len(runs)} runs (at most {policy.runs_live_max} at a time and "
+            f"{policy.runs_remembered_max} in all); use another session"
+        )
+    return data.workflow
+
+
+def _definition(workflow: Workflow) -> dict[str, Any]:
+    """The workflow as the log keeps it: whole, with sanitised literals and without the context.
+
+    Raises:
+        WorkflowInvalid: it is larger than the log keeps.
+    """
+    safe = workflow.model_copy(
+        update={
+            "tasks": tuple(_safe_task(task) for task in workflow.tasks),
+            "intent": _text(workflow.intent),
+            "context": {},
+        }
+    )
+    definition: dict[str, Any] = safe.model_dump(mode="json", exclude_none=True)
+    size = len(canonical_json(definition))
+    if size > DEFINITION_BYTES_MAX:
+        raise WorkflowInvalid(
+            "DEFINITION_TOO_LARGE",
+            f"the workflow has {size} bytes (at most {DEFINITION_BYTES_MAX}); pass large values in the context",
+        )
+    return definition
+
+
+def _safe_task(task: Task) -> Task:
+    safe = {
+        name: LiteralValue(value=sanitise({name: argument.value}, _LITERAL_BYTES_MAX).get(name))
+        if isinstance(argument, LiteralValue)
+        else argument
+        for name, argument in task.arguments.items()
+    }
+    return task.model_copy(update={"arguments": safe})

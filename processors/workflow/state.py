@@ -1,0 +1,177 @@
+"""What a session is between two inputs: small, immutable, no payloads (DESIGN §3, State)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pml.processors.workflow.graph import Graph, Node
+from pml.processors.workflow.inputs import Address
+from pml.schemas.calls import Effect
+from pml.schemas.events import ServedBy, SpeculationKind
+from pml.schemas.permissions import RetryRule
+
+RunStatus = Literal["running", "completed", "failed", "aborted"]
+TaskStatus = Literal["pending", "running", "completed", "failed", "skipped", "unknown"]
+Isolation = Literal["shared", "tenant", "session"]
+ENDED: frozenset[TaskStatus] = frozenset({"completed", "failed", "skipped", "unknown"})
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call as its starting event fixed it."""
+
+    call_id: str
+    started_seq: int
+    started_ms: int
+    arguments_hash: str
+    effect: Effect
+    touches: tuple[str, ...]
+    cacheable: bool
+    ttl_ms: int
+    timeout_ms: int
+    deadline_ms: int
+    definition: str
+    isolation: Isolation
+
+
+@dataclass(frozen=True, slots=True)
+class TaskState:
+    """How far a task is. A task without a record is pending.
+
+    `skip_reason` is set where it was skipped; `retry_ms` where it waits for its next attempt.
+    """
+
+    status: TaskStatus = "pending"
+    attempt: int = 0
+    call: Call | None = None
+    retry: RetryRule | None = None
+    retry_ms: int | None = None
+    served_by: ServedBy = "call"
+    serves: int | None = None
+    speculable: bool = False
+    result: Address | None = None
+    skip_reason: str = ""
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more happens to it."""
+        return self.status in ENDED
+
+
+PENDING = TaskState()
+
+
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    """A call that began before it was asked for, and later its result in the cache.
+
+    `served` after its first use; `stale` where a write overtook it while a task had joined it, so
+    that nobody else may be served by it.
+    """
+
+    run_id: str
+    task_id: str
+    tool: str
+    kind: SpeculationKind
+    confidence: float
+    call: Call
+    status: Literal["running", "ready"] = "running"
+    served: bool = False
+    stale: bool = False
+    result: Address | None = None
+    result_hash: str = ""
+    result_bytes: int = 0
+    tool_ms: float = 0.0
+    expires_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What speculation did for a run, for its last event."""
+
+    hits: int = 0
+    misses: int = 0
+    wasted: int = 0
+    saved_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One execution. `graph` is absent once it has ended."""
+
+    run_id: str
+    status: RunStatus
+    payload: Address
+    payload_hash: str
+    started_ms: int
+    deadline_ms: int
+    speculation: Literal["on", "off"]
+    principal: str
+    command_id: str
+    traceparent: str | None
+    graph: Graph | None
+    layer: int = -1
+    tasks: Mapping[str, TaskState] = field(default_factory=dict)
+    decisions: Mapping[str, str] = field(default_factory=dict)
+    path: tuple[str, ...] = ()
+    counts: Counts = Counts()
+    first_failure: str = ""
+
+    @property
+    def live(self) -> bool:
+        """Whether it has not ended."""
+        return self.status == "running"
+
+    def task(self, task_id: str) -> TaskState:
+        """How far a task is."""
+        return self.tasks.get(task_id, PENDING)
+
+    def node(self, task_id: str) -> Node:
+        """The definition of a task of a live run."""
+        assert self.graph is not None
+        return self.graph.nodes[task_id]
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """Every speculation ever started in this life, by what became of it (DESIGN §4, Accounts)."""
+
+    started: int = 0
+    served: int = 0
+    discarded: int = 0
+    failed: int = 0
+    waste_hour: int = 0
+    wasted_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One agent conversation of a tenant, in one life (epoch)."""
+
+    tenant: str
+    session_id: str
+    epoch: int
+    seq: int
+    last_offset: int
+    last_event_ms: int
+    runs: Mapping[str, Run] = field(default_factory=dict)
+    speculations: Mapping[str, Speculation] = field(default_factory=dict)
+    doubtful: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    accounts: Accounts = Accounts()
+
+    @property
+    def live(self) -> bool:
+        """Whether a run of it has not ended."""
+        return any(run.live for run in self.runs.values())
+
+    @property
+    def run_ids(self) -> tuple[str, ...]:
+        """The runs it remembers, oldest first."""
+        return tuple(self.runs)
+
+    @property
+    def running_speculations(self) -> int:
+        """How many speculative calls run that no task has joined."""
+        return sum(item.status == "running" for item in self.speculations.values())
