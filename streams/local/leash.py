@@ -1,0 +1,35 @@
+"""Runs a program that cannot outlive its parent: `python leash.py PARENT_PID PROGRAM ARGUMENTS…`.
+
+The kernel kills the program when the parent is gone, however it went. The wish is made here, in the child,
+just before it becomes the program: between fork and exec of a process with threads nothing but exec is safe.
+On Linux it is bound to the thread that started the child, so start children from a thread that stays. Elsewhere
+it is not to be had.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+
+
+def leashed(command: list[str]) -> list[str]:
+    """The command that runs `command` on the leash of this process, under the same process id."""
+    if sys.platform != "linux":
+        return command
+    return [sys.executable, "-I", "-S", str(Path(__file__).resolve()), str(os.getpid()), *command]
+
+
+def main() -> None:
+    import ctypes
+
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() == int(sys.argv[1]):  # else the parent was gone before the kernel heard the wish
+        os.execv(sys.argv[2], sys.argv[2:])
+
+
+if __name__ == "__main__":
+    main()
