@@ -2,8 +2,8 @@
 
 The kernel kills the program when the parent is gone, however it went. The wish is made here, in the child,
 just before it becomes the program: between fork and exec of a process with threads nothing but exec is safe.
-On Linux it is bound to the thread that started the child, so start children from a thread that stays. Elsewhere
-it is not to be had.
+On Linux it is bound to the thread that started the child, so start children from a thread that stays.
+Elsewhere it is not to be had.
 """
 
 from __future__ import annotations
