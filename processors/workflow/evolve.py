@@ -140,12 +140,8 @@ def _task_failed(session: Session, event: e.Event, data: e.TaskFailed) -> Sessio
     before = run.task(data.task_id)
     if not data.final:
         retry_ms = from_rfc3339(data.retry_at) if data.retry_at else session.last_event_ms
-        # A task whose joined call failed is still to be called for real, and that is the miss.
-        speculable = before.speculable and before.served_by != "call"
-        waiting = replace(
-            before, status="pending", attempt=data.attempt, retry_ms=retry_ms, speculable=speculable
-        )
-        return _with_task(session, _count_miss(run, data), data.task_id, waiting)
+        waiting = replace(before, status="pending", attempt=data.attempt, retry_ms=retry_ms)
+        return _with_task(session, run, data.task_id, waiting)
     run = _count_miss(run, data)
     first = run.first_failure or ("" if run.node(data.task_id).safe_to_fail else data.task_id)
     failed = replace(before, status="failed", attempt=data.attempt, call=None)
@@ -232,7 +228,7 @@ def _count_hit(run: Run, data: e.TaskCompleted) -> Run:
 
 
 def _count_miss(run: Run, data: e.TaskEnded) -> Run:
-    """A real call of a task that could have been served early."""
+    """A real call of a task that could have been served early, counted at its last attempt."""
     if not (data.speculable and data.served_by == "call" and data.call_id):
         return run
     return replace(run, counts=replace(run.counts, misses=run.counts.misses + 1))

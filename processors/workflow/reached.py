@@ -11,6 +11,7 @@ from pml.processors.workflow.settling import (
     discard_all,
     end_speculation,
     fail_task,
+    joined_tasks,
     unknown_task,
 )
 from pml.processors.workflow.state import TaskState

@@ -135,7 +135,7 @@ def _definition(workflow: Workflow) -> dict[str, Any]:
     if size > DEFINITION_BYTES_MAX:
         raise WorkflowInvalid(
             "DEFINITION_TOO_LARGE",
-            f"the workflow has {size} bytes (at most {DEFINITION_BYTES_MAX}); pass large values in the context",
+            f"the workflow has {size} bytes (at most {DEFINITION_BYTES_MAX}); pass large values by context",
         )
     return definition
 

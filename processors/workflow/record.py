@@ -1,0 +1,242 @@
+"""State as bytes: one small control record a session, one definition record a run (DESIGN §3, State).
+
+Fields are written by position, addresses with an index into the record's list of topics, so that a
+control record stays under 1 KB plus 100 bytes a task. The format is our own and versioned: a version
+that this release does not know stops the role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import orjson
+from pml.processors.workflow.evolve import workflow_of
+from pml.processors.workflow.graph import Graph, build
+from pml.processors.workflow.inputs import Address
+from pml.processors.workflow.state import (
+    Accounts,
+    Call,
+    Counts,
+    Run,
+    Session,
+    Speculation,
+    TaskState,
+    TaskStatus,
+)
+from pml.schemas.errors import LogCorrupted
+from pml.schemas.events import Event, RunStarted, ServedBy
+from pml.schemas.permissions import RetryRule
+
+VERSION = 1
+_STATUSES: tuple[TaskStatus, ...] = ("pending", "running", "completed", "failed", "skipped", "unknown")
+_SERVED: tuple[ServedBy, ...] = ("call", "speculation", "joined", "repeat")
+
+
+@dataclass(frozen=True, slots=True)
+class MissingDefinition:
+    """A live run's definition is not at hand: read it from the log."""
+
+    run_id: str
+
+
+def definition_record(event: Event) -> bytes:
+    """What is kept of a `run.started`, once for each run."""
+    assert isinstance(event.data, RunStarted)
+    return orjson.dumps({"v": VERSION, "definition": event.data.definition})
+
+
+def encode_session(session: Session) -> bytes:
+    """The control record."""
+    topics: list[str] = []
+    fields_ = {
+        "runs": [_run_out(run, topics) for run in session.runs.values()],
+        "speculations": [_speculation_out(item, topics) for item in session.speculations.values()],
+    }
+    head = {
+        "v": VERSION,
+        "tenant": session.tenant,
+        "session": session.session_id,
+        "at": [session.epoch, session.seq, session.last_offset, session.last_event_ms],
+        "accounts": _values(session.accounts),
+        "doubtful": session.doubtful,
+        "topics": topics,
+    }
+    return orjson.dumps(head | fields_)
+
+
+def decode_session(data: bytes, definitions: Callable[[str], bytes | None]) -> Session | MissingDefinition:
+    """The session of a control record.
+
+    Args:
+        definitions: the definition record of a run, None where it is not at hand.
+
+    Raises:
+        LogCorrupted: the record was written by a release that this one does not know.
+    """
+    record = _open(data)
+    topics = record["topics"]
+    runs: dict[str, Run] = {}
+    for item in record["runs"]:
+        graph = _graph(item, definitions)
+        if isinstance(graph, MissingDefinition):
+            return graph
+        runs[item[0]] = _run_in(item, topics, graph)
+    epoch, seq, last_offset, last_event_ms = record["at"]
+    speculations = [_speculation_in(item, topics) for item in record["speculations"]]
+    return Session(
+        tenant=record["tenant"],
+        session_id=record["session"],
+        epoch=epoch,
+        seq=seq,
+        last_offset=last_offset,
+        last_event_ms=last_event_ms,
+        runs=runs,
+        speculations={item.call.call_id: item for item in speculations},
+        doubtful={call_id: tuple(touches) for call_id, touches in record["doubtful"].items()},
+        accounts=Accounts(*record["accounts"]),
+    )
+
+
+def _open(data: bytes) -> dict[str, Any]:
+    record: dict[str, Any] = orjson.loads(data)
+    if record.get("v") != VERSION:
+        raise LogCorrupted(
+            f"a state record has version {record.get('v')}; this release reads version {VERSION}: upgrade PML"
+        )
+    return record
+
+
+def _graph(item: list[Any], definitions: Callable[[str], bytes | None]) -> Graph | MissingDefinition | None:
+    if item[1] != "running":
+        return None
+    data = definitions(item[0])
+    return MissingDefinition(item[0]) if data is None else build(workflow_of(_open(data)["definition"]))
+
+
+def _values(item: Any) -> list[Any]:
+    return [getattr(item, field.name) for field in fields(item)]
+
+
+def _address_out(address: Address | None, topics: list[str]) -> list[int] | None:
+    if address is None:
+        return None
+    if address[0] not in topics:
+        topics.append(address[0])
+    return [topics.index(address[0]), address[1], address[2]]
+
+
+def _address_in(item: list[int] | None, topics: list[str]) -> Address | None:
+    return None if item is None else (topics[item[0]], item[1], item[2])
+
+
+def _run_out(run: Run, topics: list[str]) -> list[Any]:
+    return [
+        run.run_id,
+        run.status,
+        _address_out(run.payload, topics),
+        run.payload_hash,
+        run.started_ms,
+        run.deadline_ms,
+        run.speculation,
+        run.principal,
+        run.command_id,
+        run.traceparent,
+        run.layer,
+        {task_id: _task_out(task, topics) for task_id, task in run.tasks.items()},
+        run.decisions,
+        run.path,
+        _values(run.counts),
+        run.first_failure,
+    ]
+
+
+def _run_in(item: list[Any], topics: list[str], graph: Graph | None) -> Run:
+    payload = _address_in(item[2], topics)
+    assert payload is not None
+    return Run(
+        run_id=item[0],
+        status=item[1],
+        payload=payload,
+        payload_hash=item[3],
+        started_ms=item[4],
+        deadline_ms=item[5],
+        speculation=item[6],
+        principal=item[7],
+        command_id=item[8],
+        traceparent=item[9],
+        graph=graph,
+        layer=item[10],
+        tasks={task_id: _task_in(task, topics) for task_id, task in item[11].items()},
+        decisions=item[12],
+        path=tuple(item[13]),
+        counts=Counts(*item[14]),
+        first_failure=item[15],
+    )
+
+
+def _task_out(task: TaskState, topics: list[str]) -> list[Any]:
+    """Trailing defaults are left out: an ended task takes a few dozen bytes."""
+    row = [
+        _STATUSES.index(task.status),
+        task.attempt,
+        _SERVED.index(task.served_by),
+        int(task.speculable),
+        _address_out(task.result, topics),
+        task.serves,
+        task.skip_reason,
+        task.retry_ms,
+        [task.retry.attempts, task.retry.backoff_ms] if task.retry else None,
+        _values(task.call) if task.call else None,
+    ]
+    while row[-1] is None or row[-1] == "":
+        row.pop()
+    return row
+
+
+def _task_in(row: list[Any], topics: list[str]) -> TaskState:
+    status, attempt, served_by, speculable, result, serves, skip_reason, retry_ms, retry, call = row + [
+        None
+    ] * (10 - len(row))
+    return TaskState(
+        status=_STATUSES[status],
+        attempt=attempt,
+        served_by=_SERVED[served_by],
+        speculable=bool(speculable),
+        result=_address_in(result, topics),
+        serves=serves,
+        skip_reason=skip_reason or "",
+        retry_ms=retry_ms,
+        retry=RetryRule(attempts=retry[0], backoff_ms=retry[1]) if retry else None,
+        call=_call_in(call) if call else None,
+    )
+
+
+def _call_in(row: list[Any]) -> Call:
+    values = [*row[:5], tuple(row[5]), *row[6:]]
+    return Call(*values)
+
+
+def _speculation_out(item: Speculation, topics: list[str]) -> list[Any]:
+    return [
+        item.run_id,
+        item.task_id,
+        item.tool,
+        item.kind,
+        item.confidence,
+        _values(item.call),
+        item.status,
+        item.served,
+        item.stale,
+        _address_out(item.result, topics),
+        item.result_hash,
+        item.result_bytes,
+        item.tool_ms,
+        item.expires_ms,
+    ]
+
+
+def _speculation_in(row: list[Any], topics: list[str]) -> Speculation:
+    values = [*row[:5], _call_in(row[5]), *row[6:9], _address_in(row[9], topics), *row[10:]]
+    return Speculation(*values)
