@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import orjson
 from pml.schemas.base import Record
@@ -26,7 +27,10 @@ class Part(Record):
 
 
 class Stack(Record):
-    """The stack that a supervisor runs; `broker` is host:port, `store` a URL."""
+    """The stack that a supervisor runs; `broker` is host:port, `store` a URL with its password.
+
+    `error` says why it did not come up; then its supervisor is gone.
+    """
 
     version: int = 1
     supervisor: ProcessId
@@ -37,6 +41,7 @@ class Stack(Record):
     store: str | None = None
     store_embedded: bool = True
     parts: tuple[Part, ...] = ()
+    error: dict[str, Any] | None = None
 
     @property
     def running(self) -> bool:
