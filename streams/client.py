@@ -1,0 +1,243 @@
+"""The library for programs: send workflows, follow their events, read their results.
+
+    from pml.streams.client import IntentProducer, wait_for_run
+
+    async with IntentProducer("localhost:9092") as producer:
+        submission = await producer.start_run({"tasks": [{"id": "n1", "tool": "time:get_current_time"}]})
+    summary = await wait_for_run("localhost:9092", submission, timeout_s=60)
+
+`docs/client.md` shows the rest. Delivery is at least once: a run or command sent twice under the same id is
+run once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import uuid_utils
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import MessageSizeTooLargeError
+from pml.schemas.codec import encode, explain
+from pml.schemas.commands import Command, RunStart
+from pml.schemas.errors import Refused, UndecodableRecord, WaitedTooLong, WorkflowInvalid
+from pml.schemas.events import CommandAttached, CommandRejected, Event
+from pml.schemas.identifiers import DEFAULT_TENANT, session_key
+from pml.schemas.topics import RECORD_BYTES_MAX
+from pml.schemas.workflow import Workflow
+from pml.streams.connection import broker_errors, partition_for, producer_options
+from pml.streams.event_consumer import EventConsumer
+from pml.streams.results import ResultReader, read_result
+from pml.streams.run_summary import RunSummary, TaskSummary, observe
+from pml.streams.settings import Settings
+from pml.streams.sources import opened, settings_of
+from pydantic import ValidationError
+
+__all__ = [
+    "EventConsumer",
+    "IntentProducer",
+    "ResultReader",
+    "RunSummary",
+    "Submission",
+    "TaskSummary",
+    "read_result",
+    "wait_for_run",
+]
+
+# Two leaders of one cluster may disagree about the time by seconds; reading a minute more costs nothing.
+CLOCK_MARGIN_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A command that Kafka has taken: its ids and where it rests in `pml.commands`."""
+
+    run_id: str
+    session_id: str
+    command_id: str
+    partition: int
+    offset: int
+    tenant: str
+    sent_at_ms: int
+
+
+class IntentProducer:
+    """Sends commands: idempotent, acknowledged by all replicas, each to the partition of its session.
+
+    Args:
+        source: settings, or the address of a Kafka broker.
+
+    Raises:
+        BrokerUnavailable: no broker answers; `pml up` starts one.
+    """
+
+    def __init__(self, source: Settings | str) -> None:
+        self.settings = settings_of(source)
+
+    async def __aenter__(self) -> IntentProducer:
+        self._producer = AIOKafkaProducer(**producer_options(self.settings))
+        self._open = AsyncExitStack()
+        await self._open.enter_async_context(opened(self._producer, self.settings))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._open.aclose()
+
+    async def start_run(
+        self,
+        workflow: Workflow | Mapping[str, Any],
+        *,
+        context: Mapping[str, Any] | None = None,
+        session_id: str | None = None,
+        run_id: str | None = None,
+        command_id: str | None = None,
+        tenant: str = DEFAULT_TENANT,
+        principal: str = "local",
+        traceparent: str | None = None,
+    ) -> Submission:
+        """Ask for a run; ids that are not given are made up, without a session the run is its own.
+
+        Raises:
+            WorkflowInvalid: the workflow or its context is not as CONTRACT.md writes it, or too large.
+            UndecodableRecord: an id, tenant or principal is not one that records can carry.
+            BrokerUnavailable: Kafka did not take the command.
+        """
+        run_id = run_id or new_id("run")
+        command = _command(
+            command_id=command_id or new_id("cmd"),
+            tenant=tenant,
+            principal=principal,
+            session_id=session_id or run_id,
+            run_id=run_id,
+            traceparent=traceparent,
+            data=_run_start(workflow, context),
+        )
+        return await self.send(command)
+
+    async def send(self, command: Command) -> Submission:
+        """Send any command and wait until all replicas have it.
+
+        Raises:
+            WorkflowInvalid: the record is larger than the topic takes (code TOO_LARGE).
+            BrokerUnavailable: Kafka did not take it.
+        """
+        key, value = session_key(command.tenant, command.session_id), encode(command)
+        if len(value) > RECORD_BYTES_MAX - 1024:
+            raise _too_large(len(value))
+        try:
+            with broker_errors(self.settings):
+                taken = await self._producer.send_and_wait(
+                    self.settings.topics.commands, value=value, key=key, partition=partition_for(key)
+                )
+        except MessageSizeTooLargeError:
+            raise _too_large(len(value)) from None
+        return Submission(
+            run_id=command.run_id or "",
+            session_id=command.session_id,
+            command_id=command.command_id,
+            partition=taken.partition,
+            offset=taken.offset,
+            tenant=command.tenant,
+            sent_at_ms=taken.timestamp,
+        )
+
+
+async def wait_for_run(
+    source: Settings | str,
+    submission: Submission,
+    *,
+    timeout_s: float | None = None,
+    on_event: Callable[[Event], None] | None = None,
+) -> RunSummary:
+    """Follow a submission until its run has ended.
+
+    A command that asked for a run that exists is answered with that run. `on_event` is called with every
+    event of the run, in order.
+
+    Raises:
+        Refused: the command was rejected; the error has the code and message of the answer.
+        WaitedTooLong: the run did not end within `timeout_s`; it goes on all the same.
+        BrokerUnavailable: no broker answers.
+    """
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await _follow(source, submission, on_event)
+    except TimeoutError:
+        raise WaitedTooLong(
+            f"run {submission.run_id} did not end within {timeout_s:g} s; it goes on: `pml run show "
+            f"{submission.run_id} --session {submission.session_id}` says how far it is",
+            run_id=submission.run_id,
+        ) from None
+
+
+def new_id(prefix: str) -> str:
+    """A fresh id such as `run_…`: a UUIDv7, so that ids sort by the time they were made."""
+    return f"{prefix}_{uuid_utils.uuid7().hex}"
+
+
+async def _follow(
+    source: Settings | str, submission: Submission, on_event: Callable[[Event], None] | None
+) -> RunSummary:
+    session_id, tenant = submission.session_id, submission.tenant
+    async with EventConsumer(source, session_id=session_id, tenant=tenant) as events:
+        await events.seek_to_time(submission.sent_at_ms - CLOCK_MARGIN_MS)
+        answer = await _answer(events, submission)
+        # A run that was there already began somewhere in this life of its session.
+        events.seek(answer.epoch if isinstance(answer.data, CommandAttached) else answer.offset)
+        summary = RunSummary(answer.run_id or submission.run_id, session_id, tenant)
+        async for event in events:
+            if event.run_id == summary.run_id and on_event is not None:
+                on_event(event)
+            summary = observe(summary, event)
+            if summary.ended:
+                break
+    return summary
+
+
+async def _answer(events: EventConsumer, submission: Submission) -> Event:
+    """The first event whose cause is this very command."""
+    async for event in events:
+        cause = event.cause
+        if cause is None or cause.topic != events.settings.topics.commands:
+            continue
+        if cause.offset == submission.offset and cause.partition == submission.partition:
+            if isinstance(event.data, CommandRejected):
+                raise _refused(event.data)
+            return event
+    raise AssertionError("a consumer without an end ended")
+
+
+def _refused(data: CommandRejected) -> Refused:
+    details = dict(data.error.get("details") or {})
+    error = Refused(str(data.error.get("message", "the command was rejected")), **details)
+    error.code = str(data.error.get("code", error.code))
+    return error
+
+
+def _run_start(workflow: Workflow | Mapping[str, Any], context: Mapping[str, Any] | None) -> RunStart:
+    try:
+        checked = workflow if isinstance(workflow, Workflow) else Workflow.model_validate(dict(workflow))
+        return RunStart(workflow=checked, context=dict(context or {}))
+    except ValidationError as error:
+        raise WorkflowInvalid("WORKFLOW_INVALID", f"the workflow is wrong: {explain(error)}") from None
+
+
+def _command(**fields: Any) -> Command:
+    try:
+        return Command(type=RunStart.TYPE, **fields)
+    except ValidationError as error:
+        raise UndecodableRecord(f"the command is wrong: {explain(error)}") from None
+
+
+def _too_large(size: int) -> WorkflowInvalid:
+    return WorkflowInvalid(
+        "TOO_LARGE",
+        f"the command has {size:,} bytes, at most {RECORD_BYTES_MAX - 1024:,} are taken; put large values "
+        "where a tool can read them and pass their path",
+    )

@@ -1,0 +1,133 @@
+"""What a run came to, folded from its events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from pml.schemas.base import Coordinate
+from pml.schemas.events import (
+    Event,
+    RunCounts,
+    RunEnded,
+    RunStarted,
+    TaskCompleted,
+    TaskFailed,
+    TaskSkipped,
+    TaskStarted,
+    TaskUnknown,
+)
+
+T = TypeVar("T")
+
+RUN_ENDS = {"run.completed": "completed", "run.failed": "failed", "run.aborted": "aborted"}
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSummary:
+    """The last attempt of a task; `result_ref` leads to its full value while that is kept."""
+
+    status: str = "pending"
+    served_by: str | None = None
+    preview: str | None = None
+    error: dict[str, Any] | None = None
+    result_ref: Coordinate | None = None
+    duration_ms: float = 0.0
+    saved_ms: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """The task as JSON-serialisable values."""
+        return {**_fields(self), "result_ref": self.result_ref.model_dump() if self.result_ref else None}
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A run so far, or as it ended; `error` says why it failed or was aborted."""
+
+    run_id: str
+    session_id: str
+    tenant: str
+    status: str = "queued"
+    name: str | None = None
+    layers: int = 0
+    results: dict[str, TaskSummary] = field(default_factory=dict)
+    counts: RunCounts = field(default_factory=RunCounts)
+    executed_path: tuple[str, ...] = ()
+    duration_ms: int = 0
+    error: dict[str, Any] | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more can happen to this run."""
+        return self.status in RUN_ENDS.values()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The summary as JSON-serialisable values."""
+        return {
+            **_fields(self),
+            "results": {task: summary.as_dict() for task, summary in self.results.items()},
+            "counts": self.counts.model_dump(),
+            "executed_path": list(self.executed_path),
+        }
+
+
+def observe(summary: RunSummary, event: Event) -> RunSummary:
+    """The summary after one more event; an event of another run changes nothing."""
+    if event.run_id != summary.run_id:
+        return summary
+    data = event.data
+    if isinstance(data, RunStarted):
+        return replace(summary, status="running", name=data.name, layers=data.layers)
+    if isinstance(data, RunEnded):
+        return _ended(summary, RUN_ENDS[event.type], data)
+    task = _task(data)
+    if task is None:
+        return summary
+    task_id, task_summary = task
+    return replace(summary, results={**summary.results, task_id: task_summary})
+
+
+def _ended(summary: RunSummary, status: str, data: RunEnded) -> RunSummary:
+    return replace(
+        summary,
+        status=status,
+        counts=data.counts,
+        executed_path=data.executed_path,
+        duration_ms=data.duration_ms,
+        error=data.error,
+    )
+
+
+def _task(data: object) -> tuple[str, TaskSummary] | None:
+    match data:
+        case TaskStarted():
+            return data.task_id, TaskSummary("running", served_by=data.served_by)
+        case TaskCompleted():
+            return data.task_id, _completed(data)
+        case TaskFailed():
+            status = "failed" if data.final else "running"
+            return data.task_id, TaskSummary(status, data.served_by, error=data.error.model_dump())
+        case TaskUnknown():
+            return data.task_id, TaskSummary("unknown", data.served_by, error=data.error.model_dump())
+        case TaskSkipped():
+            return data.task_id, TaskSummary("skipped", error=_skip_reason(data))
+    return None
+
+
+def _completed(data: TaskCompleted) -> TaskSummary:
+    return TaskSummary(
+        "completed",
+        served_by=data.served_by,
+        preview=data.preview,
+        result_ref=data.result_ref,
+        duration_ms=data.duration_ms,
+        saved_ms=data.saved_ms,
+    )
+
+
+def _skip_reason(data: TaskSkipped) -> dict[str, Any]:
+    return {"code": data.reason.upper(), "message": data.because, "retryable": False}
+
+
+def _fields(summary: TaskSummary | RunSummary) -> dict[str, Any]:
+    return {name: getattr(summary, name) for name in summary.__slots__}
