@@ -48,8 +48,7 @@ _SERVICE = {"name": "berth-planner", "bind": "127.0.0.1:8080", "log_level": "inf
 _DATABASE = {
     "service": "berth-planner",
     "host": "db.quayside.internal",
-    "port": 5432,
-    "pool": 20,
+    "password_file": "/run/secrets/database",
     "tls": True,
 }
 _DEPLOY = {"service": "berth-planner", "replicas": 3, "image": "quayside/berth-planner:2.4.0"}
