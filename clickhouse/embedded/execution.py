@@ -1,0 +1,135 @@
+"""A query that runs: read block by block, closed once, from any thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pml.clickhouse.embedded.errors import ClickHouseError, from_engine
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Summary:
+    """What `X-ClickHouse-Summary` reports."""
+
+    read_rows: int = 0
+    read_bytes: int = 0
+    written_rows: int = 0
+    written_bytes: int = 0
+    result_rows: int = 0
+    elapsed_ns: int = 0
+
+    def add(self, result: Any) -> None:
+        self.read_rows += result.storage_rows_read()
+        self.read_bytes += result.storage_bytes_read()
+        self.result_rows += result.rows_read()
+        self.written_rows += result.rows_written()
+        self.written_bytes += result.bytes_written()
+        self.elapsed_ns = max(self.elapsed_ns, int(result.elapsed() * 1e9))
+
+
+class Execution:
+    """One query on a connection of its own. `read` gives the next bytes of the result, None at its end."""
+
+    def __init__(self, connection: Any, version: str) -> None:
+        self.summary = Summary()
+        self._connection = connection
+        self._version = version
+        # The engine lets one thread at a time use a connection; closing waits for the block being read.
+        self._lock = threading.Lock()
+        self._ended = False
+
+    def read(self) -> bytes | None:
+        """The next bytes, or None.
+
+        Raises:
+            ClickHouseError: the query failed, perhaps in the middle of its result.
+        """
+        with self._lock:
+            return None if self._ended else self._next()
+
+    def close(self) -> None:
+        """Stop the query if it still runs. Safe to call again."""
+        with self._lock:
+            if self._connection is not None:
+                self._stop()
+                self._connection.close()
+            self._ended, self._connection = True, None
+
+    def _next(self) -> bytes | None:
+        raise NotImplementedError
+
+    def _stop(self) -> None:
+        """Nothing runs between two reads, unless a subclass says so."""
+
+    def _call(self, work: Callable[[], T]) -> T:
+        return call(work, self._version)
+
+
+class Whole(Execution):
+    """A statement answered at once."""
+
+    def __init__(self, connection: Any, version: str, sql: bytes, output_format: str) -> None:
+        super().__init__(connection, version)
+        self._sql, self._format = sql, output_format
+
+    def _next(self) -> bytes | None:
+        self._ended = True
+        result = self._call(lambda: self._connection.query(self._sql, self._format))
+        self.summary.add(result)
+        return bytes(result.bytes())
+
+
+class Stream(Execution):
+    """A SELECT read block by block, in constant memory."""
+
+    def __init__(self, connection: Any, version: str, sql: bytes, output_format: str) -> None:
+        super().__init__(connection, version)
+        self._cursor = self._call(lambda: connection.send_query(sql, output_format))
+
+    def _next(self) -> bytes | None:
+        block = self._call(lambda: self._connection.streaming_fetch_result(self._cursor))
+        if block is None or block.rows_read() == 0:
+            self._ended = True
+            return None
+        self.summary.add(block)
+        return bytes(block.bytes())
+
+    def _stop(self) -> None:
+        if not self._ended:
+            self._connection.streaming_cancel_query(self._cursor)
+
+
+class Insert(Execution):
+    """An INSERT with data: all of them, or an error and (of one block and partition) none."""
+
+    def __init__(self, connection: Any, version: str, sql: bytes, data_format: str, data: bytes) -> None:
+        super().__init__(connection, version)
+        self._data = data
+        self._inserter = self._call(lambda: connection.send_insert(sql, data_format))
+        self._open = True
+
+    def _next(self) -> bytes | None:
+        self._ended = True
+        self._call(lambda: self._connection.insert_append(self._inserter, self._data))
+        self._open = False
+        self.summary.add(self._call(lambda: self._connection.insert_done(self._inserter)))
+        return None
+
+    def _stop(self) -> None:
+        if self._open:
+            self._connection.insert_cancel(self._inserter)
+
+
+def call(work: Callable[[], T], version: str) -> T:
+    """What the engine answers; its RuntimeError becomes a ClickHouseError."""
+    try:
+        return work()
+    except ClickHouseError:
+        raise
+    except RuntimeError as error:
+        raise from_engine(str(error), version) from None
