@@ -38,7 +38,7 @@ typecheck: $(STAMP) .typing
 	@MYPYPATH=.typing $(BIN)/mypy -p pml
 
 .typing: Makefile
-	@mkdir -p .typing/pml && for room in schemas processors clickhouse streams; do ln -sfn ../../$$room .typing/pml/$$room; done && touch .typing
+	@mkdir -p .typing/pml && for room in schemas processors clickhouse streams deploy; do ln -sfn ../../$$room .typing/pml/$$room; done && touch .typing
 
 bench: $(STAMP) ## Measure ratios, each beside its baseline (JSON under benchmarks/results)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "dbos==3.2.0"
