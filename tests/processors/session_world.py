@@ -1,0 +1,181 @@
+"""One session with the real core and nothing else: inputs go in, events, calls and state come out.
+
+After each input it checks what must hold always, so every test of the core is a test of that too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pml.processors.speculation.accounts import balanced
+from pml.processors.workflow import (
+    Address,
+    Catalog,
+    GoneCall,
+    Input,
+    Policy,
+    Session,
+    Step,
+    calls,
+    call_needs,
+    decide,
+    decode_session,
+    definition_record,
+    encode_session,
+    evolve,
+    needs,
+)
+from pml.schemas.calls import CallEnded, CallError, CallRun, ToolResult
+from pml.schemas.catalog import CatalogRecord, PermissionRecord, ServerTools, Tool, ToolHints
+from pml.schemas.codec import decode_event, encode
+from pml.schemas.commands import Command, DeadlineReach, RunStart
+from pml.schemas.events import Event
+from pml.schemas.permissions import PermissionFile
+from pml.schemas.workflow import Workflow
+
+COMMANDS, OUTCOMES = "pml.commands", "pml.tool-outcomes"
+KEY = b"installation key for tests only!"
+
+READS = ("read_file", "list_dir", "search", "parse")
+WRITES = ("write_file", "delete_file")
+
+
+def catalog(permissions: dict[str, Any] | None = None, **policy: Any) -> Catalog:
+    """A files server, a clock and a web server, with the permissions an operator would give them."""
+    entries = {
+        "files:read_file": {"scope": "readonly", "approval": "auto", "touches": ["files:{path}"]},
+        "files:list_dir": {"scope": "readonly", "approval": "auto", "touches": ["files:{path}"]},
+        "files:search": {"scope": "readonly", "approval": "auto"},
+        "files:parse": {"scope": "minimal", "approval": "auto", "touches": []},
+        "files:write_file": {"scope": "filesystem", "approval": "auto", "touches": ["files:{path}"]},
+        "files:delete_file": {"scope": "filesystem", "approval": "hil"},
+        "time:now": {"scope": "minimal", "approval": "auto", "cacheable": False},
+        "web:get": {"scope": "network-api", "approval": "auto", "effect": "read"},
+    } | (permissions or {})
+    file = PermissionFile.model_validate({"tools": entries})
+    found = Catalog(Policy(hash_key=KEY, **policy))
+    for name, tools in {"files": (*READS, *WRITES), "time": ("now",), "web": ("get", "secret")}.items():
+        listed = tuple(Tool(name=tool, hints=ToolHints(), definition=f"{tool}-1") for tool in tools)
+        data = ServerTools(server=name, status="listed", tools=listed)
+        found = found.with_record(CatalogRecord(kind="tool", id=name, data=data))
+    record = PermissionRecord(file=file, hash="h")
+    return found.with_record(CatalogRecord(kind="permission", id="file", data=record))
+
+
+@dataclass
+class SessionWorld:
+    """The session `local/s1`; its time moves only when a test moves it."""
+
+    catalog: Catalog = field(default_factory=catalog)
+    session: Session | None = None
+    time_ms: int = 1_700_000_000_000
+    events: list[Event] = field(default_factory=list)
+    payloads: dict[Address, Any] = field(default_factory=dict)
+    open_calls: dict[str, CallRun] = field(default_factory=dict)
+    definitions: dict[str, bytes] = field(default_factory=dict)
+    _offsets: dict[str, int] = field(default_factory=lambda: {COMMANDS: 0, OUTCOMES: 0})
+    _log_end: int = 100
+
+    def start(self, workflow: dict[str, Any] | None, run_id: str = "run_1", **fields: Any) -> Step:
+        """Send `run.start`."""
+        context = fields.pop("context", {})
+        data = RunStart(workflow=Workflow.model_validate(workflow) if workflow else None, context=context)
+        command = Command(
+            type="run.start",
+            command_id=fields.pop("command_id", f"cmd_{run_id}"),
+            session_id="s1",
+            run_id=run_id,
+            data=data,
+            **fields,
+        )
+        return self.command(command)
+
+    def command(self, command: Command) -> Step:
+        """Send any command."""
+        return self._input(COMMANDS, command, command.data)
+
+    def reach(self, kind: Any, target: str, due_at_ms: int, attempt: int = 1, run_id: str = "run_1") -> Step:
+        """Say that a deadline is due."""
+        data = DeadlineReach(kind=kind, target=target, attempt=attempt, due_at_ms=due_at_ms)
+        return self.command(
+            Command(type="deadline.reach", command_id="due", session_id="s1", run_id=run_id, data=data)
+        )
+
+    def answer(
+        self, call_id: str, value: dict[str, Any] | None = None, duration_ms: float = 10.0, **error: Any
+    ) -> Step:
+        """Answer a call: with structured content, or with an error."""
+        outcome = CallEnded(
+            call_id=call_id,
+            tenant="local",
+            session_id="s1",
+            status=error.pop("status", "error" if error else "ok"),
+            result=None if error else ToolResult(structured=value or {}),
+            error=CallError(**{"message": "it failed", **error}) if error else None,
+            started_at="2023-11-14T22:13:20.000000Z" if error.pop("started", True) else None,
+            duration_ms=duration_ms,
+        )
+        self.open_calls.pop(call_id, None)
+        return self._input(OUTCOMES, outcome, outcome.result)
+
+    def call_of(self, task_id: str) -> str:
+        """The open call of a task."""
+        return next(call.call_id for call in self.open_calls.values() if call.task_id == task_id)
+
+    def types(self) -> list[str]:
+        """All event types so far."""
+        return [event.type for event in self.events]
+
+    def of_type(self, kind: str) -> list[Event]:
+        """All events of one type so far."""
+        return [event for event in self.events if event.type == kind]
+
+    def _input(self, topic: str, message: Any, payload: Any) -> Step:
+        self._offsets[topic] += 1
+        source = Input(topic, 3, self._offsets[topic], self.time_ms, "local", "s1", message)
+        if payload is not None:
+            self.payloads[source.address] = payload
+        wanted = needs(self.session, source)
+        given = {address: self.payloads[address] for address in wanted if address in self.payloads}
+        step = decide(self.session, source, given, self.catalog, self._log_end)
+        self._check(source, step, given)
+        self._take(step)
+        return step
+
+    def _take(self, step: Step) -> None:
+        self.session = step.session
+        self.events.extend(step.events)
+        self._log_end += len(step.events)
+        self.open_calls |= {call.call_id: call for call in step.calls}
+        for cancel in step.cancels:
+            self.open_calls.pop(cancel.call_id, None)
+
+    def _check(self, source: Input, step: Step, given: dict[Address, Any]) -> None:
+        folded = self.session
+        for number, event in enumerate(step.events):
+            assert event.offset == self._log_end + number
+            assert decode_event(encode(event)) == event
+            folded = evolve(folded, decode_event(encode(event)))
+            if event.type == "run.started":
+                self.definitions[event.run_id or ""] = definition_record(event)
+        assert folded == step.session, "the answer's state is not what its events fold to"
+        again = decide(self.session, source, dict(self.payloads), self.catalog, self._log_end)
+        assert again == step, "needs asked for too little, or deciding is not deterministic"
+        if step.session is not None:
+            self._check_state(step, step.session)
+
+    def _check_state(self, step: Step, session: Session) -> None:
+        assert balanced(session), f"accounts do not add up: {session.accounts}"
+        stored = decode_session(encode_session(session), self.definitions.get)
+        assert stored == session, "the state record does not read back as the state"
+        payloads = {
+            address: self.payloads[address] for address in call_needs(session) if address in self.payloads
+        }
+        running = calls(session, payloads, KEY)
+        assert not any(isinstance(call, GoneCall) for call in running) or len(payloads) < len(
+            call_needs(session)
+        )
+        by_id = {call.call_id: call for call in running if isinstance(call, CallRun)}
+        for call in step.calls:
+            assert by_id.get(call.call_id, call) == call, "a call decided is not the call derived"
