@@ -44,9 +44,9 @@ WORKFLOW = {"name": "notes", "tasks": [{"id": "n1", "tool": "git:git_log", "argu
 
 
 @pytest.fixture(scope="module")
-def settings(kafka: Any) -> Settings:
+def settings(kafka: str) -> Settings:
     prefix = f"{new_id('client')}."
-    settings = Settings.load(kafka={"bootstrap_servers": kafka.bootstrap_servers, "topic_prefix": prefix})
+    settings = Settings.load(kafka={"bootstrap_servers": kafka, "topic_prefix": prefix})
     asyncio.run(ensure_topics(settings))
     return settings
 
