@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from log_writer import LogWriter, command_attached, run_completed, run_started, task_completed, task_started
 from pml.schemas.base import Coordinate
 from pml.schemas.calls import CallEnded, ToolResult
 from pml.schemas.codec import decode_command, encode
@@ -38,6 +37,15 @@ from pml.streams.log.append import Outgoing
 from pml.streams.log.reader import event_headers
 from pml.streams.settings import Settings
 from pml.streams.topics import ensure_topics
+
+from tests.log_writer import (
+    LogWriter,
+    command_attached,
+    run_completed,
+    run_started,
+    task_completed,
+    task_started,
+)
 
 pytestmark = pytest.mark.integration
 WORKFLOW = {"name": "notes", "tasks": [{"id": "n1", "tool": "git:git_log", "arguments": {"max_count": 3}}]}
