@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from pml.schemas.errors import ConfigurationError, PrerequisiteError
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from pml.schemas.errors import ConfigurationError, PrerequisiteError
 
 ATTEMPTS = 3
 RETRY_DELAY_S = 1.0  # a dropped connection or a busy mirror is usually back by then; doubled each time
@@ -137,8 +138,7 @@ async def _fetch_one(jar: Jar, repository: Path, fetch: Fetch) -> None:
 
 def _install(jar: Jar, repository: Path, fetch: Fetch) -> None:
     """Fetches aside and moves a verified jar in: nobody ever meets half a jar or a wrong one."""
-    repository.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".pml-", dir=repository) as folder:
+    with _scratch(repository) as folder:
         fetched = fetch(jar, Path(folder))
         found = _sha256(fetched)
         if found != jar.sha256:
@@ -153,11 +153,23 @@ def _install(jar: Jar, repository: Path, fetch: Fetch) -> None:
         fetched.replace(path)
 
 
-def fetch_with_jgo(jar: Jar, repository: Path) -> Path:
-    """Fetches one jar, without its dependencies, into an empty repository folder."""
+def _scratch(repository: Path) -> tempfile.TemporaryDirectory[str]:
+    try:
+        repository.mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryDirectory(prefix=".pml-", dir=repository)
+    except OSError as error:
+        raise _unwritable(repository, error) from error
+
+
+def fetch_with_jgo(jar: Jar, repository: Path, remotes: dict[str, str] | None = None) -> Path:
+    """Fetches one jar, without its dependencies, into an empty repository folder.
+
+    Args:
+        remotes: repositories by name; Maven Central unless given.
+    """
     from jgo.maven import MavenContext  # 0.2 s, needed only when a jar is missing
 
-    context = MavenContext(repo_cache=repository, timeout=READ_TIMEOUT_S)
+    context = MavenContext(repo_cache=repository, remote_repos=remotes, timeout=READ_TIMEOUT_S)
     path: Path = context.project(jar.group, jar.artifact).at_version(jar.version).artifact().resolve()
     return path
 

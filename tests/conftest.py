@@ -1,0 +1,19 @@
+"""What several rooms' tests share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from pml.streams.local.kafka import EmbeddedKafka
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of one embedded broker for the whole run; topics and groups need names of their own."""
+    broker = EmbeddedKafka(tmp_path_factory.mktemp("session"))
+    asyncio.run(broker.start())
+    yield broker.bootstrap_servers
+    asyncio.run(broker.stop())

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+import pytest
+
+from pml.streams.local.kafka_folder import BrokerRecord, KafkaFolder, new_cluster_id
+
+
+def test_a_cluster_id_is_never_taken_for_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = iter([b"\xfb" + bytes(15), b"\xf8" + bytes(15), bytes(15) + b"\x01"])
+    monkeypatch.setattr(secrets, "token_bytes", lambda _: next(drawn))
+    assert new_cluster_id() == "AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+def test_one_process_at_a_time_holds_the_folder(tmp_path: Path) -> None:
+    first = KafkaFolder(tmp_path / "kafka").lock()
+    assert first is not None
+    assert KafkaFolder(tmp_path / "kafka").lock() is None
+    os.close(first)
+    second = KafkaFolder(tmp_path / "kafka").lock()
+    assert second is not None
+    os.close(second)
+
+
+def test_the_record_of_the_last_start_is_read_back(tmp_path: Path) -> None:
+    folder = KafkaFolder(tmp_path)
+    assert folder.read_record() is None
+    folder.write_record(BrokerRecord(20_001, 20_002, 7))
+    assert folder.read_record() == BrokerRecord(20_001, 20_002, 7)
+
+
+@pytest.mark.parametrize("text", ["", '{"port":1', '{"port":1}', "[]"])
+def test_a_record_that_was_cut_short_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "broker.json").write_text(text)
+    assert KafkaFolder(tmp_path).read_record() is None
+
+
+def test_the_settings_are_loopback_only_and_relative(tmp_path: Path) -> None:
+    KafkaFolder(tmp_path).write_settings(20_001, 20_002)
+    text = (tmp_path / "server.properties").read_text()
+    assert "listeners=PLAINTEXT://127.0.0.1:20001,CONTROLLER://127.0.0.1:20002\n" in text
+    assert "controller.quorum.voters=1@127.0.0.1:20002\n" in text
+    assert str(tmp_path) not in text
+    assert (tmp_path / "log4j2.yaml").exists()
+
+
+def test_the_last_lines_are_those_of_this_start(tmp_path: Path) -> None:
+    folder = KafkaFolder(tmp_path)
+    log = tmp_path / "server.log"
+    log.write_text("yesterday\n")
+    start = folder.log_size_bytes()
+    with log.open("a") as stream:
+        stream.write("today\n")
+    (tmp_path / "console.log").write_text("a\nb\nc\n")
+    assert folder.last_lines(start, count=2) == ["b", "c", "today"]
+
+
+def test_the_last_lines_survive_a_rollover(tmp_path: Path) -> None:
+    (tmp_path / "server.log").write_text("new\n")
+    assert KafkaFolder(tmp_path).last_lines(log_from_bytes=10_000) == ["new"]
