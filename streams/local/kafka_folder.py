@@ -11,6 +11,7 @@ from importlib import resources
 from pathlib import Path
 
 import orjson
+
 from pml.streams.local.ports import HOST
 
 SETTINGS, CONSOLE, SERVER_LOG = "server.properties", "console.log", "server.log"
