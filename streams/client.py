@@ -22,6 +22,8 @@ from typing import Any
 import uuid_utils
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import MessageSizeTooLargeError
+from pydantic import ValidationError
+
 from pml.schemas.codec import encode, explain
 from pml.schemas.commands import Command, RunStart
 from pml.schemas.errors import Refused, UndecodableRecord, WaitedTooLong, WorkflowInvalid
@@ -35,7 +37,6 @@ from pml.streams.results import ResultReader, read_result
 from pml.streams.run_summary import RunSummary, TaskSummary, observe
 from pml.streams.settings import Settings
 from pml.streams.sources import opened, settings_of
-from pydantic import ValidationError
 
 __all__ = [
     "EventConsumer",

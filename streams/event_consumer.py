@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Literal
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+
 from pml.schemas.events import Event
 from pml.schemas.identifiers import DEFAULT_TENANT, session_key
 from pml.schemas.topics import SESSION_PARTITIONS

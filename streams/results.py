@@ -9,6 +9,7 @@ from types import TracebackType
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError
+
 from pml.schemas.base import Coordinate
 from pml.schemas.calls import ToolResult
 from pml.schemas.codec import decode_outcome

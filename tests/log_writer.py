@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
+
 from pml.schemas.base import Coordinate
 from pml.schemas.codec import encode
 from pml.schemas.events import (

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
 import orjson
+
 from pml.schemas.errors import LogCorrupted
 
 VERSION = 1

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
 from pml.schemas.base import Coordinate
 from pml.schemas.calls import CallEnded, ToolResult
 from pml.schemas.codec import decode_command, encode
@@ -37,7 +38,6 @@ from pml.streams.log.append import Outgoing
 from pml.streams.log.reader import event_headers
 from pml.streams.settings import Settings
 from pml.streams.topics import ensure_topics
-
 from tests.log_writer import (
     LogWriter,
     command_attached,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pml.streams.sink_buffer import Buffer, Limits, plan_metadata, planned_end
 
 LIMITS = Limits(rows=4, size_bytes=100, wait_s=1.0)
