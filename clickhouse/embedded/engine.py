@@ -7,6 +7,8 @@ so each query has its own: nothing leaks from one into another, and several run 
 from __future__ import annotations
 
 import re
+import shutil
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -19,7 +21,7 @@ from pml.clickhouse.embedded.errors import (
     UNKNOWN_SETTING,
     ClickHouseError,
 )
-from pml.clickhouse.embedded.execution import Execution, Insert, Stream, Whole, call
+from pml.clickhouse.embedded.execution import Execution, Insert, Stream, Whole, call, quoted
 from pml.clickhouse.embedded.statement import Statement
 
 # The layer under chDB's Python API: it alone leaves signals to others and says what a statement would do.
@@ -61,8 +63,9 @@ class Engine:
         # Signals belong to the server around it.
         _chdb.set_signal_handlers_enabled(0)
         folder.mkdir(parents=True, exist_ok=True)
-        self._folder = str(folder)
+        self._folder = str(folder / "data")
         self._root = _chdb.connect(self._folder)
+        self._incoming = _emptied(folder / "incoming")
         row = self._root.query("SELECT version(), timezone(), hostName()", "TabSeparated").bytes().decode()
         self.version, self.timezone, self.host = row.rstrip("\n").split("\t")
 
@@ -87,7 +90,7 @@ class Engine:
     def _prepare(self, connection: Any, query: Query) -> None:
         self._refuse_outfile_and_batches(connection, query.statement)
         if query.database:
-            use = f"USE {_quoted(query.database, '`')}"
+            use = f"USE {quoted(query.database, '`')}"
             call(lambda: connection.query(use), self.version)
         settings = self._set_statement({**DEFAULT_SETTINGS, **query.settings})
         call(lambda: connection.query(settings), self.version)
@@ -95,7 +98,7 @@ class Engine:
     def _begin(self, connection: Any, query: Query) -> Execution:
         statement = query.statement
         if statement.data_format is not None:
-            return Insert(connection, self.version, statement.sql, statement.data_format, statement.data)
+            return Insert(connection, self.version, statement, self._incoming / uuid.uuid4().hex)
         if statement.kind in ("SELECT", "WITH") and query.output_format in STREAMED_FORMATS:
             return Stream(connection, self.version, statement.sql, query.output_format)
         return Whole(connection, self.version, statement.sql, query.output_format)
@@ -113,10 +116,12 @@ class Engine:
         """All at once, so that `readonly` among them holds for what follows and not for the others."""
         for name in settings:
             if not _SETTING_NAME.fullmatch(name):
-                raise ClickHouseError(UNKNOWN_SETTING, f"Unknown setting {_quoted(name)}.", self.version)
-        return "SET " + ", ".join(f"{name} = {_quoted(value)}" for name, value in settings.items())
+                raise ClickHouseError(UNKNOWN_SETTING, f"Unknown setting {quoted(name)}.", self.version)
+        return "SET " + ", ".join(f"{name} = {quoted(value)}" for name, value in settings.items())
 
 
-def _quoted(text: str, quote: str = "'") -> str:
-    escaped = text.replace("\\", "\\\\").replace(quote, "\\" + quote)
-    return f"{quote}{escaped}{quote}"
+def _emptied(folder: Path) -> Path:
+    """The folder, without what an earlier process left when it was killed."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    return folder

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pml.clickhouse.embedded.errors import ClickHouseError, from_engine
+from pml.clickhouse.embedded.statement import Statement
 
 T = TypeVar("T")
 
@@ -104,25 +106,33 @@ class Stream(Execution):
             self._connection.streaming_cancel_query(self._cursor)
 
 
-class Insert(Execution):
-    """An INSERT with data: all of them, or an error and (of one block and partition) none."""
+class Insert(Whole):
+    """An INSERT whose data rest in a file of their own until it has ended.
 
-    def __init__(self, connection: Any, version: str, sql: bytes, data_format: str, data: bytes) -> None:
-        super().__init__(connection, version)
-        self._data = data
-        self._inserter = self._call(lambda: connection.send_insert(sql, data_format))
-        self._open = True
+    Not chDB's streaming insert: it swallows what fails behind the parser, a view or a constraint
+    (chdb-core 26.9), and says that all is well.
+    """
+
+    def __init__(self, connection: Any, version: str, statement: Statement, file: Path) -> None:
+        head, tail = statement.sql[: statement.source_at], statement.sql[statement.source_at :]
+        source = f" FROM INFILE {quoted(str(file))} ".encode()
+        sql = b"%s%s%s FORMAT %s" % (head, source, tail, str(statement.data_format).encode())
+        super().__init__(connection, version, sql, "TabSeparated")
+        self._file = file
+        file.write_bytes(statement.data)
 
     def _next(self) -> bytes | None:
-        self._ended = True
-        self._call(lambda: self._connection.insert_append(self._inserter, self._data))
-        self._open = False
-        self.summary.add(self._call(lambda: self._connection.insert_done(self._inserter)))
+        super()._next()
         return None
 
     def _stop(self) -> None:
-        if self._open:
-            self._connection.insert_cancel(self._inserter)
+        self._file.unlink(missing_ok=True)
+
+
+def quoted(text: str, quote: str = "'") -> str:
+    """Text as a literal or, with other quotes, a name of SQL."""
+    escaped = text.replace("\\", "\\\\").replace(quote, "\\" + quote)
+    return f"{quote}{escaped}{quote}"
 
 
 def call(work: Callable[[], T], version: str) -> T:

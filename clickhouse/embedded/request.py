@@ -8,6 +8,10 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.types import Message
+
 from pml.clickhouse.embedded.engine import Query
 from pml.clickhouse.embedded.errors import (
     AUTHENTICATION_FAILED,
@@ -16,9 +20,6 @@ from pml.clickhouse.embedded.errors import (
     ClickHouseError,
 )
 from pml.clickhouse.embedded.statement import split
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.types import Message
 
 # A batch of the sink is under 20 MiB; nothing else that PML sends is larger.
 MAX_BODY_BYTES = 128 << 20

@@ -10,17 +10,18 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict
 
 import orjson
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
 from pml.clickhouse.embedded.compression import Compressor, accepted, compressor, decompressed
 from pml.clickhouse.embedded.engine import Engine, Query
 from pml.clickhouse.embedded.errors import ClickHouseError
 from pml.clickhouse.embedded.execution import Execution
 from pml.clickhouse.embedded.queries import Queries, Running
 from pml.clickhouse.embedded.request import MAX_BODY_BYTES, Credentials, body_of, form_of, query_of
-from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
-from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
 # A result up to this size is answered whole, with its summary; a larger one block by block as it comes.
 WHOLE_RESULT_BYTES = 1 << 20

@@ -27,13 +27,18 @@ _LINE_AFTER_FORMAT = re.compile(rb"[ \t\f]*(?:\r?\n)?")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement; `data` are the bytes of an INSERT in `data_format`, `output_format` the one it names."""
+    """One statement; `output_format` is the one that it names.
+
+    For an INSERT with inline data `sql` ends before them, `data` are their bytes in `data_format`, and
+    `source_at` is where in `sql` another source of data may be named.
+    """
 
     sql: bytes
     kind: str
     output_format: str | None = None
     data_format: str | None = None
     data: bytes = b""
+    source_at: int = 0
 
     @property
     def gives_result(self) -> bool:
@@ -61,7 +66,7 @@ def split(text: bytes) -> Statement:
 
 def _split_insert(text: bytes, words: Iterator[_Word]) -> Statement:
     plain = Statement(text, "INSERT")
-    before = ""
+    before, settings_at = "", None
     for word in words:
         named = before in ("INTO", "TABLE", ".")
         before = word.keyword
@@ -69,19 +74,24 @@ def _split_insert(text: bytes, words: Iterator[_Word]) -> Statement:
             continue
         if word.keyword in ("SELECT", "WITH", "WATCH", "INFILE"):
             return plain
-        if word.keyword == "VALUES":
-            return replace(plain, sql=text[: word.start], data_format="Values", data=text[word.end :])
-        if word.keyword == "FORMAT":
-            return _cut_at_format(plain, word.start, next(words, None))
+        if word.keyword == "SETTINGS":
+            settings_at = word.start
+        elif word.keyword in ("VALUES", "FORMAT"):
+            source_at = word.start if settings_at is None else settings_at
+            return _cut(replace(plain, source_at=source_at), word, next(words, None))
     return plain
 
 
-def _cut_at_format(plain: Statement, start: int, name: _Word | None) -> Statement:
-    if name is None:
-        return plain
-    line = _LINE_AFTER_FORMAT.match(plain.sql, name.end)
-    data = plain.sql[line.end() if line else name.end :]
-    return replace(plain, sql=plain.sql[:start], data_format=name.name, data=data)
+def _cut(whole: Statement, word: _Word, name: _Word | None) -> Statement:
+    """The statement before `VALUES …` or `FORMAT name …`, and the data behind."""
+    if word.keyword == "VALUES":
+        data_format, end = "Values", word.end
+    elif name is None:
+        return whole
+    else:
+        line = _LINE_AFTER_FORMAT.match(whole.sql, name.end)
+        data_format, end = name.name, line.end() if line else name.end
+    return replace(whole, sql=whole.sql[: word.start], data_format=data_format, data=whole.sql[end:])
 
 
 def _trailing_format(words: list[_Word]) -> str | None:

@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator
 
 import pytest
+
 from pml.clickhouse.address import Address
 from pml.clickhouse.client import Store
-
 from tests.clickhouse.contract import CASES, Server
 
 REAL_URL = os.environ.get("PML_TEST_CLICKHOUSE_URL", "")
