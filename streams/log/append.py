@@ -14,6 +14,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
+
 from pml.schemas.errors import BrokerUnavailable, PMLError
 from pml.schemas.topics import LOG_BYTES_MAX
 
@@ -25,6 +26,8 @@ RECORD_OVERHEAD_BYTES = 64
 APPEND_TIMEOUT_S = 8.0
 # Batches of other partitions on a producer that is replaced get this long to be acknowledged.
 STOP_TIMEOUT_S = 10.0
+# A producer that never started has nothing to wait for.
+CLOSE_TIMEOUT_S = 1.0
 
 
 class Overtaken(PMLError):
@@ -173,7 +176,7 @@ class Appender:
         try:
             await asyncio.wait_for(producer.start(), self._timeout_s)
         except BaseException as error:
-            await abandon(producer, 0)
+            await abandon(producer, CLOSE_TIMEOUT_S)
             if isinstance(error, (KafkaError, TimeoutError, OSError)):
                 raise BrokerUnavailable(f"no broker answers a new producer: {error}") from error
             raise

@@ -14,6 +14,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import IllegalStateError, KafkaError, OffsetOutOfRangeError
+
 from pml.schemas.errors import BrokerUnavailable, PMLError
 
 # One partition at a time and consumer: four read in parallel and idle at next to nothing.

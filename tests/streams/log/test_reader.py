@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pml.schemas.codec import encode
 from pml.schemas.errors import LogCorrupted
 from pml.schemas.events import CommandAttached, Event

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pml.schemas.errors import BrokerUnavailable, LogCorrupted
 from pml.streams.log.reader import counted, counted_event, event_type
 from pml.streams.log.recovery import (
@@ -21,7 +22,6 @@ from pml.streams.log.recovery import (
     stale,
     take,
 )
-
 from tests.streams.log.memory_log import LostAcknowledgement, MemoryLog, Sum, event, evolve, outgoing
 
 Table = dict[bytes, tuple[Stored, Sum]]
