@@ -1,0 +1,138 @@
+"""`pml demo`: a stack, real servers, every example workflow twice, and what ClickHouse knows afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from pml.clickhouse.client import Store
+from pml.clickhouse.query import run_named
+from pml.schemas.errors import WaitedTooLong
+from pml.schemas.workflow import Workflow
+from pml.streams.client import IntentProducer, ResultReader
+from pml.streams.connection import store_url
+from pml.streams.demo.report import DemoReport, WorkflowReport, compare
+from pml.streams.demo.runs import Runner
+from pml.streams.demo.stage import Stage
+from pml.streams.local.stack import Part
+from pml.streams.local.supervisor import Supervisor
+from pml.streams.settings import Settings
+
+QUERIES = ("latency_saved", "hit_rate_by_tool_and_hour", "slowest_tools")
+# The sink is at most its batch wait behind; a machine may be busy.
+STORE_TIMEOUT_S = 60
+STORE_POLL_S = 0.1
+
+Say = Callable[[str], None]
+
+
+async def play(stage: Stage, workflows: Sequence[Workflow], say: Say) -> DemoReport:
+    """Run all workflows without and with speculation on a stack of the demo's own.
+
+    `say` is told what is being done.
+
+    Raises:
+        PMLError: the stack did not come up, or a run did not end.
+    """
+    say("building the folder and the repository that the workflows read")
+    await asyncio.to_thread(stage.set_up)
+    with stage.environment():
+        async with _stack(stage.settings, say):
+            reports, run_ids = await _compare_all(stage, workflows, say)
+            say("waiting for ClickHouse to have everything")
+            queries = await _ask(stage.settings, run_ids)
+            say("stopping the stack")
+    return DemoReport(reports, queries, str(stage.settings.data_dir))
+
+
+async def _compare_all(
+    stage: Stage, workflows: Sequence[Workflow], say: Say
+) -> tuple[tuple[WorkflowReport, ...], list[str]]:
+    reports: list[WorkflowReport] = []
+    run_ids: list[str] = []
+    async with IntentProducer(stage.settings) as producer, ResultReader(stage.settings) as results:
+        runner = Runner(stage, producer, results)
+        say("warming up: each server is called once")
+        await runner.run(_warm_up(), "off", [])
+        for number, workflow in enumerate(workflows, 1):
+            name = workflow.name or f"workflow {number}"
+            say(f"{number}/{len(workflows)} {name}: without speculation")
+            plain = await runner.measure(workflow, "off")
+            say(f"{number}/{len(workflows)} {name}: with speculation")
+            speculative = await runner.measure(workflow, "on")
+            reports.append(compare(name, len(workflow.tasks), plain, speculative))
+            run_ids += [plain.summary.run_id, speculative.summary.run_id]
+    return tuple(reports), run_ids
+
+
+def _warm_up() -> Workflow:
+    """Servers start with their first call; that second belongs to neither side of the comparison."""
+    repository = {"type": "parameter", "parameter_name": "repository"}
+    return Workflow.model_validate(
+        {
+            "name": "warm-up",
+            "context": {"repository": "."},
+            "tasks": [
+                {"id": "git", "tool": "git:git_status", "arguments": {"repo_path": repository}},
+                {"id": "time", "tool": "time:get_current_time", "arguments": {"timezone": "UTC"}},
+                {"id": "files", "tool": "files:list_dir", "arguments": {"path": "."}},
+            ],
+        }
+    )
+
+
+@asynccontextmanager
+async def _stack(settings: Settings, say: Say) -> AsyncIterator[None]:
+    """A stack that runs while the block does; where it dies, its error is raised here."""
+    stop, ready = asyncio.Event(), asyncio.Event()
+
+    def report(part: Part) -> None:
+        say(f"starting the stack: {part.name} {part.state}")
+
+    running = asyncio.create_task(Supervisor(settings, report, ready.set).run(stop))
+    waiting = asyncio.create_task(ready.wait())
+    await asyncio.wait((running, waiting), return_when=asyncio.FIRST_COMPLETED)
+    try:
+        if running.done():
+            running.result()
+        yield
+    finally:
+        waiting.cancel()
+        stop.set()
+        await running
+
+
+async def _ask(settings: Settings, run_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    def ask() -> dict[str, list[dict[str, Any]]]:
+        with Store.connect(store_url(settings), settings.clickhouse.database) as store:
+            return {name: run_named(store, name).dicts() for name in QUERIES}
+
+    await _until_stored(settings, run_ids)
+    return await asyncio.to_thread(ask)
+
+
+async def _until_stored(settings: Settings, run_ids: Sequence[str]) -> None:
+    """Wait until ClickHouse has the end of every run.
+
+    Raises:
+        WaitedTooLong: the sink is behind by more than a minute.
+    """
+    try:
+        async with asyncio.timeout(STORE_TIMEOUT_S):
+            while await asyncio.to_thread(_missing, settings, run_ids):
+                await asyncio.sleep(STORE_POLL_S)
+    except TimeoutError:
+        raise WaitedTooLong(
+            "ClickHouse does not have all runs yet; `pml status` shows the sink's lag"
+        ) from None
+
+
+def _missing(settings: Settings, run_ids: Sequence[str]) -> bool:
+    with Store.connect(store_url(settings), settings.clickhouse.database) as store:
+        rows = store.query(
+            "SELECT count() FROM runs WHERE run_id IN {ids:Array(String)} AND status != 'running'",
+            parameters={"ids": list(run_ids)},
+        ).rows
+    return int(rows[0][0]) < len(set(run_ids))
