@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pml.schemas.calls import task_value
-from pml.schemas.events import Event, RunEnded, SpeculationEnded, TaskCompleted
+from pml.schemas.events import Event, RunEnded, SpeculationEnded
 from pml.schemas.workflow import Workflow
 from pml.streams.client import IntentProducer, ResultReader, RunSummary, wait_for_run
 from pml.streams.demo.comparison import Outcome, TaskResult
@@ -90,8 +90,3 @@ class Runner:
             return TaskResult(task.status, error_code=code)
         value = task_value(await self._results.read(task.result_ref))
         return TaskResult(task.status, value, volatile=self._stage.is_volatile(tool))
-
-
-def completed(events: list[Event]) -> int:
-    """How many tasks have completed so far."""
-    return sum(isinstance(event.data, TaskCompleted) for event in events)

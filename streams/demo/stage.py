@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 import yaml
+from pydantic import ValidationError
 
 from pml.deploy.examples import world
 from pml.schemas.codec import explain
@@ -131,6 +132,5 @@ def read_workflow(path: Path) -> Workflow:
         return Workflow.model_validate(content)
     except (OSError, yaml.YAMLError) as error:
         raise ConfigurationError(f"{path} cannot be read as a workflow: {error}") from None
-    except ValueError as error:
-        reason = explain(error) if hasattr(error, "errors") else str(error)
-        raise ConfigurationError(f"{path} is no workflow: {reason}") from None
+    except ValidationError as error:
+        raise ConfigurationError(f"{path} is no workflow: {explain(error)}") from None
