@@ -11,6 +11,7 @@ from typing import Any
 from aiokafka.errors import KafkaConnectionError, KafkaTimeoutError, NodeNotReadyError, RequestTimedOutError
 from aiokafka.helpers import create_ssl_context
 from aiokafka.partitioner import murmur2
+
 from pml.schemas.errors import BrokerUnavailable, ConfigurationError, StoreUnavailable
 from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.local.stack import running_stack

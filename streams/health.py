@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import orjson
+from pydantic import Field, ValidationError
+
 from pml.schemas.base import Record
 from pml.schemas.errors import PMLError
 from pml.schemas.times import to_rfc3339
 from pml.streams.local.processes import ProcessId
 from pml.streams.local.stack import write_whole
-from pydantic import Field, ValidationError
 
 State = Literal["starting", "ready", "failed", "stopped", "dead"]
 RUN_FOLDER = "run"

@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 import structlog
+
 from pml.streams.settings import LogSettings
 
 # A broker that is away makes the client say so many times a second.

@@ -7,10 +7,6 @@ import tempfile
 from pathlib import Path
 from typing import Any, Literal
 
-from pml.schemas.codec import explain
-from pml.schemas.errors import ConfigurationError
-from pml.schemas.topics import DAY_MS, HOUR_MS, RESULT_BYTES_MAX, Topics
-from pml.streams.settings_sources import PREFIX, files, sources
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -23,6 +19,11 @@ from pydantic import (
     model_validator,
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from pml.schemas.codec import explain
+from pml.schemas.errors import ConfigurationError
+from pml.schemas.topics import DAY_MS, HOUR_MS, RESULT_BYTES_MAX, Topics
+from pml.streams.settings_sources import PREFIX, files, sources
 
 MIB = 1024 * 1024
 KEY_BYTES = 32

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pml.schemas.errors import ConfigurationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
+
+from pml.schemas.errors import ConfigurationError
 
 PREFIX = "PML_"
 CONFIG_VARIABLE = "PML_CONFIG"

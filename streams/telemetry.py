@@ -6,8 +6,9 @@ import errno
 from importlib.metadata import version
 from typing import Any
 
-from pml.schemas.errors import ConfigurationError
 from prometheus_client import Counter, Gauge, Histogram, start_http_server
+
+from pml.schemas.errors import ConfigurationError
 
 LOOPBACK = "127.0.0.1"
 PORTS_TRIED = 10

@@ -17,6 +17,7 @@ from aiokafka.errors import (
     TopicAlreadyExistsError,
     for_code,
 )
+
 from pml.schemas.errors import BrokerUnavailable, ConfigurationError, TopicMismatch
 from pml.schemas.topics import TopicSpec
 from pml.streams.connection import broker_errors, client_options

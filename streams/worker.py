@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import structlog
 import uvloop
+
 from pml.schemas.errors import ConfigurationError, PMLError
 from pml.streams.health import Health
 from pml.streams.logs import configure_logging

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import psutil
+
 from pml.schemas.base import Record
 
 # A start time is known to the kernel's tick (10 ms), and psutil adds the boot time to it.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 import orjson
+
 from pml.schemas.errors import PMLError
 from pml.streams.health import HealthRecord, read_all
 from pml.streams.local.child import Child

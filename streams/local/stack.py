@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from pydantic import ValidationError
+
 from pml.schemas.base import Record
 from pml.streams.local.processes import ProcessId
-from pydantic import ValidationError
 
 STACK_FILE = "stack.json"
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+
 from pml.schemas.errors import ConfigurationError, PMLError
 from pml.schemas.times import to_rfc3339
 from pml.streams.connection import store_url
@@ -40,11 +41,20 @@ class AlreadyUp(ConfigurationError):
 
 
 class Supervisor:
-    """The local stack of one data folder. `report` is called with each part whose state changed."""
+    """The local stack of one data folder.
 
-    def __init__(self, settings: Settings, report: Report = lambda part: None) -> None:
+    `report` is called with each part whose state changed, `on_ready` once, when all of them are up.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        report: Report = lambda part: None,
+        on_ready: Callable[[], None] = lambda: None,
+    ) -> None:
         self.settings = settings
         self._report = report
+        self._on_ready = on_ready
         self._broker = Broker(settings) if settings.embedded_broker else None
         self._store = Store(settings) if settings.embedded_store else None
         self._workers = [Worker(settings, roles) for roles in WORKERS]
@@ -78,6 +88,7 @@ class Supervisor:
         try:
             if await _done_before(asyncio.create_task(self._start()), stopping):
                 self._write(ready=True)
+                self._on_ready()
                 await self._keep_up(stopping)
         finally:
             stopping.cancel()
