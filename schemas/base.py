@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pml.schemas.identifiers import is_name
 from pydantic import AfterValidator, AliasGenerator, BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
+
+from pml.schemas.identifiers import is_name
 
 CAMEL_CASE_TOO = AliasGenerator(validation_alias=to_camel)
 

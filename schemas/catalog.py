@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+from pydantic import SerializeAsAny
+
 from pml.schemas.base import Json, Record
 from pml.schemas.permissions import PermissionFile
-from pydantic import SerializeAsAny
 
 
 class CatalogData(Record):

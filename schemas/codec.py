@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import orjson
+from pydantic import BaseModel, ValidationError
+
 from pml.schemas.calls import CALLS, CLAIMS, OUTCOMES, CallClaim, CallEnded, CallRecord
 from pml.schemas.catalog import CATALOG, CatalogData, CatalogRecord
 from pml.schemas.commands import COMMANDS, Command, CommandData
 from pml.schemas.errors import UndecodableRecord, UnknownMessage
 from pml.schemas.events import EVENTS, Event, EventData
-from pydantic import BaseModel, ValidationError
 
 M = TypeVar("M")
 B = TypeVar("B", bound=BaseModel)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
+from pydantic import Field, SerializeAsAny
+
 from pml.schemas.base import Json, Model, Name
 from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.schemas.workflow import Workflow
-from pydantic import Field, SerializeAsAny
 
 
 class CommandData(Model):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
+from pydantic import SerializeAsAny
+
 from pml.schemas.base import Coordinate, Json, Record
 from pml.schemas.calls import CallError, Effect
 from pml.schemas.permissions import RetryRule
-from pydantic import SerializeAsAny
 
 Fate = Literal["served", "discarded", "failed"]
 ServedBy = Literal["call", "speculation", "joined", "repeat"]

@@ -7,9 +7,10 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
+from pydantic import AliasChoices, Field, field_validator
+
 from pml.schemas.base import Json, Model
 from pml.schemas.calls import Effect
-from pydantic import AliasChoices, Field, field_validator
 
 READING_SCOPES = frozenset({"minimal", "readonly"})
 _GLOB = re.compile(r"[*?\[]")

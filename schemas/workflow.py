@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pml.schemas.base import Json, Model
 from pydantic import Field, field_validator, model_validator
+
+from pml.schemas.base import Json, Model
 
 TASKS_MAX = 500
 LAYER_TASKS_MAX = 200

@@ -25,9 +25,10 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeVar
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
+from pydantic import BaseModel, Field, JsonValue
+
 from pml.deploy.examples.call_log import CallLog
 from pml.deploy.examples.formats import TEXT_MAX_BYTES, Kind, Syntax, kind, parse_json, render
-from pydantic import BaseModel, Field, JsonValue
 
 PATH_MAX_CHARACTERS = 1_000
 ENTRIES_MAX = 1_000

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import orjson
+
 from pml.processors.workflow.evolve import workflow_of
 from pml.processors.workflow.graph import Graph, build
 from pml.processors.workflow.inputs import Address

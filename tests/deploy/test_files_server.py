@@ -16,6 +16,7 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.types import CallToolResult, RequestParamsMeta, TextContent
+
 from pml.deploy.examples import files_server
 from pml.deploy.examples.files_server import ENTRIES_MAX, MATCHES_MAX
 from pml.deploy.examples.formats import TEXT_MAX_BYTES

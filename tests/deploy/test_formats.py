@@ -8,8 +8,9 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pml.deploy.examples.formats import DEPTH_MAX, TEXT_MAX_BYTES, Syntax, kind, parse_json, render
 from pydantic import JsonValue
+
+from pml.deploy.examples.formats import DEPTH_MAX, TEXT_MAX_BYTES, Syntax, kind, parse_json, render
 
 numbers = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
 scalars = st.none() | st.booleans() | numbers | st.text(st.characters(codec="utf-8"), max_size=20)

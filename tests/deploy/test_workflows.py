@@ -14,6 +14,7 @@ import yaml
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.types import ToolAnnotations
+
 from pml.deploy.examples import world
 from pml.processors.speculation.guard import can_speculate
 from pml.processors.workflow import conditions

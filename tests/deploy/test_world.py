@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from pml.deploy.examples import world
 from pml.schemas.errors import ConfigurationError, PrerequisiteError
 
