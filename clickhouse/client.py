@@ -20,6 +20,7 @@ import urllib3
 from clickhouse_connect.datatypes.base import ClickHouseType
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError, DatabaseError, OperationalError
+
 from pml.clickhouse.address import Address
 from pml.schemas.errors import ConfigurationError, PMLError, QueryError, StoreUnavailable
 

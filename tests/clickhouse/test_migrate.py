@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pml.clickhouse.client import Store
+from pml.clickhouse.migrate import migrate, migrations, statements
+from pml.schemas.errors import ConfigurationError
+
+pytestmark = pytest.mark.integration
+
+VIEWS = {"events", "runs", "tasks", "speculations", "traces"}
+STATEMENTS = [statement for migration in migrations() for statement in migration.statements]
+
+
+def _schema(store: Store) -> list[Any]:
+    sql = "SELECT name, create_table_query FROM system.tables WHERE database = {name:String} ORDER BY name"
+    found: list[Any] = store.query(sql, {"name": store.address.database}).rows
+    return found
+
+
+def test_a_database_is_created_and_has_every_view(clickhouse_url: str, database: str) -> None:
+    with Store.connect(clickhouse_url, database) as store:
+        applied = migrate(store)
+        assert [name[:3] for name in applied] == [f"{number:03}" for number in range(1, len(applied) + 1)]
+        assert {name for name, _ in _schema(store)} >= VIEWS
+        store.command(f"DROP DATABASE {database} SYNC", use_database=False)
+
+
+def test_the_second_time_changes_nothing(empty_store: Store) -> None:
+    migrate(empty_store)
+    before = _schema(empty_store)
+    assert migrate(empty_store) == []
+    assert _schema(empty_store) == before
+
+
+def test_every_statement_may_run_again(empty_store: Store) -> None:
+    migrate(empty_store)
+    before = _schema(empty_store)
+    for statement in STATEMENTS:
+        empty_store.command(statement)
+    assert _schema(empty_store) == before
+
+
+@pytest.mark.parametrize("done", range(1, len(STATEMENTS), 3))
+def test_one_that_was_interrupted_is_completed(empty_store: Store, done: int) -> None:
+    for statement in STATEMENTS[:done]:
+        empty_store.command(statement)
+    assert len(migrate(empty_store)) == len(migrations())
+    assert {name for name, _ in _schema(empty_store)} >= VIEWS
+
+
+def test_a_database_of_a_newer_release_is_refused(empty_store: Store) -> None:
+    migrate(empty_store)
+    empty_store.insert("migrations", ["number", "name"], [[999, "future"]])
+    with pytest.raises(ConfigurationError, match="newer release"):
+        migrate(empty_store)
+
+
+def test_raw_tables_replace_by_coordinate_and_epoch(empty_store: Store) -> None:
+    migrate(empty_store)
+    where = "database = currentDatabase() AND name LIKE '%_raw'"
+    tables = empty_store.query(f"SELECT name, engine, sorting_key FROM system.tables WHERE {where}").rows
+    assert len(tables) == 4
+    for _, engine, key in tables:
+        assert engine == "ReplacingMergeTree"
+        assert key.endswith("partition, log_offset")
+        assert "epoch" in key.split(", ")
+
+
+def test_semicolons_in_comments_and_texts_end_no_statement() -> None:
+    text = "-- one; two\nSELECT ';' -- three;\n;\nSELECT 'it\\'s;' ;\n-- end\n"
+    assert list(statements(text)) == ["-- one; two\nSELECT ';' -- three;", "SELECT 'it\\'s;'"]

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import pytest
+
+from pml.clickhouse.client import Limits, Store
+from pml.clickhouse.migrate import migrate
+from pml.clickhouse.query import named_queries, run_query
+from pml.schemas.errors import QueryError
+from tests.clickhouse import history as h
+from tests.clickhouse.history import History
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def store(empty_store: Store) -> Store:
+    """Two runs of `notes`, one of them failed, with hits, misses, repeats and waste; stored twice."""
+    migrate(empty_store)
+    first = History()
+    first.add(h.run_started())
+    first.add(h.completed("n1", tool_ms=10.0, duration_ms=11.0))
+    first.add(h.speculation("n2", "served", "hit", saved_ms=80.0))
+    first.add(h.completed("n2", served_by="speculation", speculable=True, tool_ms=90.0, duration_ms=1.0))
+    first.add(h.completed("n3", served_by="repeat", speculable=True, tool_ms=90.0, duration_ms=1.0))
+    first.add(h.speculation("n4", "served", "joined", tool="files:read_file", saved_ms=20.0))
+    first.add(h.speculation("n5", "discarded", "unused", tool_ms=500.0))
+    first.add(h.failed("n6", speculable=True, final=False, retry_at="2026-11-22T00:00:00.000000Z"))
+    first.add(h.completed("n6", attempt=2, speculable=True, tool_ms=50.0))
+    first.add(h.run_completed(hits=2, misses=1, wasted=1, saved_ms=100.0))
+    second = History(session_id="ses_2", offset=500, epoch=500)
+    second.add(h.run_started(), run_id="run_2")
+    second.add(h.failed("n1", duration_ms=30.0), run_id="run_2")
+    second.add(h.skipped("n2"), run_id="run_2")
+    second.add(h.run_failed(), run_id="run_2")
+    for token in ("once", "twice"):
+        first.insert(empty_store, f"a-{token}")
+        second.insert(empty_store, f"b-{token}")
+    return empty_store
+
+
+def test_every_query_says_what_it_does_and_runs(store: Store) -> None:
+    queries = named_queries()
+    assert set(queries) == {
+        "failure_points",
+        "hit_rate_by_tool_and_hour",
+        "latency_saved",
+        "slowest_tools",
+        "waste",
+    }
+    for query in queries.values():
+        assert len(query.description) > len(query.title) > 20
+        assert run_query(store, query.name).rows
+
+
+def test_every_query_runs_on_an_empty_store(empty_store: Store) -> None:
+    migrate(empty_store)
+    for name in named_queries():
+        assert run_query(empty_store, name).rows == []
+
+
+def test_hits_and_misses_are_those_of_the_accounts(store: Store) -> None:
+    rows = run_query(store, "hit_rate_by_tool_and_hour").as_dicts()
+    told = {row["tool"]: (row["hits"], row["misses"], row["hit_rate"], row["saved_ms"]) for row in rows}
+    assert told == {"git:git_log": (1, 1, 0.5, 80.0), "files:read_file": (1, 0, 1.0, 20.0)}
+    assert rows[0]["hour"] == h.START.replace(minute=0, second=0, microsecond=0).isoformat().replace(
+        "+00:00", "Z"
+    )
+
+
+def test_waste_is_what_nobody_used(store: Store) -> None:
+    (row,) = run_query(store, "waste").as_dicts()
+    assert row == {
+        "tool": "git:git_log",
+        "fate": "discarded",
+        "reason": "unused",
+        "wasted": 1,
+        "tool_s": 0.5,
+        "share": 0.5,
+    }
+
+
+def test_slowest_tools_count_each_call_once(store: Store) -> None:
+    (row,) = run_query(store, "slowest-tools").as_dicts()
+    assert (row["tool"], row["calls"], row["not_completed"]) == ("git:git_log", 5, 2)
+    assert (row["p50_ms"], row["max_ms"]) == (50.0, 120.5)
+    assert row["tool_s"] == round((10 + 90 + 120.5 + 50 + 30) / 1000, 3)
+
+
+def test_failure_points_name_workflow_task_and_error(store: Store) -> None:
+    (row,) = run_query(store, "failure_points").as_dicts()
+    assert (row["workflow"], row["task_id"], row["tool"], row["status"]) == (
+        "notes",
+        "n1",
+        "git:git_log",
+        "failed",
+    )
+    assert (row["error_type"], row["error_code"], row["failed_runs"], row["share"]) == (
+        "NOT_FOUND",
+        "TOOL_ERROR",
+        1,
+        0.5,
+    )
+    assert row["last_message"] == "no such file"
+
+
+def test_latency_saved_is_by_workflow(store: Store) -> None:
+    (row,) = run_query(store, "latency_saved").as_dicts()
+    assert (row["workflow"], row["ended_runs"], row["all_hits"], row["all_misses"]) == ("notes", 2, 2, 1)
+    assert (row["all_saved_ms"], row["saved_ms_per_run"], row["mean_run_ms"]) == (100.0, 50.0, 800.0)
+
+
+def test_sql_runs_as_it_is(store: Store) -> None:
+    assert run_query(store, " SELECT count() FROM events ; ").rows == [[14]]
+    assert run_query(store, "SELECT {n:UInt8} + 1 -- three", {"n": 2}).rows == [[3]]
+
+
+def test_a_name_that_does_not_exist_lists_those_that_do(store: Store) -> None:
+    with pytest.raises(QueryError, match="slowest_tools"):
+        run_query(store, "slowest")
+
+
+def test_limits_hold(store: Store) -> None:
+    with pytest.raises(QueryError, match="add a LIMIT"):
+        run_query(store, "SELECT * FROM events", limits=Limits(rows=3))
+    with pytest.raises(QueryError, match="Only statements that read"):
+        run_query(store, "TRUNCATE TABLE events_raw")
+    assert run_query(store, "SELECT count() FROM events").rows == [[14]]

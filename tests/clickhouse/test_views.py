@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import orjson
+import pytest
+
+from pml.clickhouse.client import Store
+from pml.clickhouse.migrate import migrate
+from tests.clickhouse import history as h
+from tests.clickhouse.history import History
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def store(empty_store: Store) -> Store:
+    migrate(empty_store)
+    return empty_store
+
+
+def _a_run() -> History:
+    session = History()
+    session.add(h.run_started())
+    session.add(h.speculation("n2", "served", "hit", saved_ms=80.0))
+    session.add(h.completed("n1"))
+    session.add(h.failed("n2", attempt=1, final=False, retry_at=h.time_of(h.START)))
+    session.add(
+        h.completed("n2", attempt=2, layer=1, tool="files:read:all", served_by="joined", speculable=True)
+    )
+    session.add(h.run_completed(tasks=2, completed=2, hits=1, saved_ms=80.0))
+    return session
+
+
+def test_events_have_typed_columns_and_their_data(store: Store) -> None:
+    session = _a_run()
+    session.insert(store)
+    rows = store.query("SELECT * FROM events ORDER BY seq").as_dicts()
+    assert len(rows) == len(session.events)
+    event, row = session.events[4], rows[4]
+    assert (row["id"], row["type"], row["occurred_at"]) == (
+        event["id"],
+        "task.completed",
+        event["occurred_at"],
+    )
+    assert (row["partition"], row["log_offset"], row["seq"]) == (3, event["offset"], 4)
+    assert (row["task_id"], row["call_id"], row["principal"]) == ("n2", "call_n2", "ada")
+    assert (row["tool_server"], row["tool_name"]) == ("files", "read:all")
+    assert (row["cause_topic"], row["cause_partition"], row["cause_offset"]) == ("pml.commands", 3, 41)
+    assert orjson.loads(row["data"]) == event["data"]
+
+
+def test_an_event_of_no_session_is_a_row_too(store: Store) -> None:
+    session = History(session_id="", tenant="")
+    session.add(h.partition_taken(), run_id="")
+    session.insert(store)
+    assert store.query("SELECT type, run_id, task_id, tool_name FROM events").rows == [
+        ["partition.taken", "", "", ""]
+    ]
+
+
+def test_a_batch_stored_twice_shows_once_in_every_view(store: Store) -> None:
+    """The backstop: another token, so nothing but the order of the tables knows that these are the same."""
+    views = ("events", "runs", "tasks", "speculations", "traces")
+    session = _a_run()
+    session.insert(store, "3-100-105")
+    once = {view: store.query(f"SELECT * FROM {view} ORDER BY log_offset").rows for view in views}
+    session.insert(store, "3-100-199")
+    raw = store.query("SELECT (SELECT count() FROM events_raw), (SELECT count() FROM tasks_raw)").rows[0]
+    assert raw == [12, 6]
+    assert {view: store.query(f"SELECT * FROM {view} ORDER BY log_offset").rows for view in views} == once
+    assert [len(once[view]) for view in views] == [6, 1, 3, 1, 1]
+
+
+def test_the_same_token_stores_once_in_every_table(store: Store) -> None:
+    session = _a_run()
+    for _ in range(2):
+        session.insert(store, "3-100-105")
+    tables = ("events_raw", "runs_raw", "tasks_raw", "speculations_raw")
+    counts = [store.query(f"SELECT count() FROM {table}").rows[0][0] for table in tables]
+    assert counts == [6, 2, 3, 1]
+
+
+def test_tasks_have_a_row_an_attempt(store: Store) -> None:
+    session = _a_run()
+    session.add(h.unknown("n3"))
+    session.add(h.skipped("n4"))
+    session.insert(store)
+    rows = store.query("SELECT * FROM tasks ORDER BY log_offset").as_dicts()
+    told = [(row["task_id"], row["attempt"], row["final"], row["status"], row["served_by"]) for row in rows]
+    assert told == [
+        ("n1", 1, True, "completed", "call"),
+        ("n2", 1, False, "failed", "call"),
+        ("n2", 2, True, "completed", "joined"),
+        ("n3", 1, True, "unknown", "call"),
+        ("n4", 0, True, "skipped", ""),
+    ]
+    done, broken = rows[2], rows[1]
+    assert (done["result"], done["arguments"]) == ('{"content":["n2"]}', '{"max_count":20}')
+    assert (done["speculable"], done["mocked"], done["tool_ms"], done["duration_ms"]) == (
+        True,
+        False,
+        100.0,
+        120.5,
+    )
+    assert done["started_at"] == done["as_of"] == session.events[2]["data"]["started_at"]
+    assert (broken["error_type"], broken["error_code"]) == ("NOT_FOUND", "TOOL_ERROR")
+    assert (rows[4]["error_code"], rows[4]["started_at"]) == ("dependency_failed", None)
+
+
+def test_speculations_have_their_fate(store: Store) -> None:
+    _a_run().insert(store)
+    (row,) = store.query("SELECT * FROM speculations").as_dicts()
+    assert (row["task_id"], row["fate"], row["reason"], row["kind"]) == ("n2", "served", "hit", "layer")
+    assert (row["tool_ms"], row["saved_ms"], row["confidence"], row["cancelled"]) == (100.0, 80.0, 1.0, False)
+
+
+def test_a_run_shows_its_last_status_also_while_it_runs(store: Store) -> None:
+    session = History()
+    session.add(h.run_started())
+    session.insert(store)
+    (row,) = store.query("SELECT * FROM runs").as_dicts()
+    assert (row["status"], row["ended_at"], row["log_offset"], row["tasks"]) == ("running", None, 100, 2)
+    later = History(offset=101)
+    later.add(h.run_completed(completed=2, hits=1, misses=1, saved_ms=5.5))
+    later.insert(store)
+    (row,) = store.query("SELECT * FROM runs").as_dicts()
+    assert (row["status"], row["log_offset"], row["name"], row["intent"]) == (
+        "completed",
+        101,
+        "notes",
+        "Write notes",
+    )
+    assert (row["executed_path"], row["decisions"], row["context"]) == (
+        ["n1", "n2"],
+        {"d1": "true"},
+        '{"repo":"."}',
+    )
+    assert (row["completed"], row["hits"], row["misses"], row["saved_ms"], row["duration_ms"]) == (
+        2,
+        1,
+        1,
+        5.5,
+        900.0,
+    )
+    assert row["started_at"] == session.events[0]["occurred_at"]
+    assert row["ended_at"] == later.events[0]["occurred_at"]
+
+
+def test_a_run_of_a_later_epoch_is_another_run(store: Store) -> None:
+    for epoch in (100, 900):
+        session = History(epoch=epoch, offset=epoch)
+        session.add(h.run_started())
+        session.insert(store)
+    assert store.query("SELECT epoch FROM runs WHERE run_id = 'run_1' ORDER BY epoch").rows == [[100], [900]]
+
+
+def test_traces_are_ended_runs_with_their_final_tasks(store: Store) -> None:
+    _a_run().insert(store)
+    running = History(session_id="ses_2", offset=200)
+    running.add(h.run_started(), run_id="run_2")
+    running.insert(store)
+    (row,) = store.query("SELECT * FROM traces").as_dicts()
+    assert (row["run_id"], row["user"], row["success"], row["error_type"]) == ("run_1", "ada", True, "")
+    assert (row["intent"], row["workflow_type"], row["initial_context"]) == (
+        "Write notes",
+        "release",
+        '{"repo":"."}',
+    )
+    assert [task["task_id"] for task in row["task_results"]] == ["n1", "n2"]
+    assert row["task_results"][1] == {
+        "task_id": "n2",
+        "tool": "files:read:all",
+        "args": '{"max_count":20}',
+        "result": '{"content":["n2"]}',
+        "success": True,
+        "status": "completed",
+        "error_type": "",
+        "duration_ms": 120.5,
+        "layer": 1,
+        "mocked": False,
+    }
+    assert (row["exploratory"], row["priority"]) == (False, 0.5)
+
+
+def test_a_trace_names_the_first_error_and_takes_its_priority(store: Store) -> None:
+    session = History()
+    session.add(h.run_started())
+    session.add(h.unknown("n1"))
+    session.add(h.failed("n2"))
+    session.add(h.run_failed())
+    session.insert(store)
+    key = ["tenant", "session_id", "epoch", "run_id", "priority", "updated_at"]
+    for priority, moment in ((0.9, h.START), (0.1, h.START + timedelta(seconds=1))):
+        store.insert("trace_priorities", key, [["local", "ses_1", 100, "run_1", priority, moment]])
+    (row,) = store.query("SELECT * FROM traces WHERE run_id = 'run_1'").as_dicts()
+    assert (row["success"], row["error_type"], row["error_code"]) == (False, "TIMEOUT", "TASK_FAILED")
+    assert row["priority"] == 0.1
+
+
+def test_a_run_without_tasks_is_a_trace_too(store: Store) -> None:
+    session = History()
+    session.add(h.run_started())
+    session.add(h.run_failed())
+    session.insert(store)
+    (row,) = store.query("SELECT * FROM traces").as_dicts()
+    assert (row["task_results"], row["error_type"]) == ([], "")
