@@ -1,0 +1,83 @@
+"""One spelling for equal JSON values, and the hashes that are taken of it (DESIGN §2, rule 7)."""
+
+from __future__ import annotations
+
+import math
+from hashlib import blake2b
+from typing import Any
+
+import orjson
+
+from pml.schemas.errors import ConfigurationError, PMLError
+
+DIGEST_BYTES = 16
+KEY_BYTES_MIN = 16
+KEY_BYTES_MAX = 64
+
+# Whatever orjson would quietly turn into JSON by itself is refused instead: only JSON has one spelling.
+_OPTIONS = (
+    orjson.OPT_SORT_KEYS
+    | orjson.OPT_PASSTHROUGH_DATACLASS
+    | orjson.OPT_PASSTHROUGH_DATETIME
+    | orjson.OPT_PASSTHROUGH_SUBCLASS
+)
+
+
+class NotJson(PMLError):
+    """A value that JSON cannot carry unchanged, so nothing can be hashed or compared by it."""
+
+    code = "NOT_JSON"
+
+
+def canonical_json(value: Any) -> bytes:
+    """The one spelling of a JSON value: UTF-8, keys sorted by code point, no white space.
+
+    Equal means equal as JSON: the order of keys does not count, `1`, `1.0` and `true` are three values.
+    Tuples count as arrays. Integers beyond 64 bits are refused, because JSON readers round them.
+
+    Raises:
+        NotJson: NaN, an infinity, an integer beyond 64 bits, a key that is no string, text that is not
+            valid Unicode, nesting beyond 254 levels, or a type that JSON does not have.
+    """
+    try:
+        data = orjson.dumps(value, option=_OPTIONS)
+    except orjson.JSONEncodeError as error:
+        raise NotJson(f"This is not a JSON value: {error}. Convert it before it is sent.") from error
+    if orjson.loads(data) != value:
+        _refuse_foreign(value, "$")
+    return data
+
+
+def _refuse_foreign(value: Any, path: str) -> None:
+    """Name the item that did not survive a round trip; tuples alone are fine."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            _refuse_foreign(item, f"{path}.{name}")
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            _refuse_foreign(item, f"{path}[{index}]")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise NotJson(f"{path} is {value}, which JSON cannot carry. Use null or text.", path=path)
+    elif not (value is None or type(value) in (str, int, float, bool)):
+        raise NotJson(f"{path} is a {type(value).__name__}, which JSON does not have.", path=path)
+
+
+def value_hash(value: Any, key: bytes) -> str:
+    """Keyed BLAKE2b (RFC 7693) of the canonical JSON: 32 hex digits that nobody can guess a PIN from.
+
+    Args:
+        value: any JSON value.
+        key: the installation key, 16 to 64 bytes.
+
+    Raises:
+        NotJson: as `canonical_json`.
+        ConfigurationError: the key is too short or too long.
+    """
+    if not KEY_BYTES_MIN <= len(key) <= KEY_BYTES_MAX:
+        raise ConfigurationError("The installation key must have 16 to 64 bytes: `pml init` makes a new one.")
+    return blake2b(canonical_json(value), digest_size=DIGEST_BYTES, key=key).hexdigest()
+
+
+def content_hash(data: bytes) -> str:
+    """BLAKE2b of bytes that are no secret, 32 hex digits: the same everywhere."""
+    return blake2b(data, digest_size=DIGEST_BYTES).hexdigest()
