@@ -1,0 +1,70 @@
+"""The catalog topic for people's tools: read to its end once, and the records that an operator writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from aiokafka import AIOKafkaProducer
+
+from pml.schemas.catalog import CatalogRecord, PermissionRecord, ServerTools, SpeculationSwitch
+from pml.schemas.codec import decode_catalog, encode
+from pml.streams.connection import client_options, producer_options
+from pml.streams.log.tail import Tails
+from pml.streams.settings import Settings
+from pml.streams.sources import opened
+
+SWITCH_ID = "speculation"
+Records = Mapping[bytes, CatalogRecord]
+
+
+async def read_catalog(settings: Settings) -> Records:
+    """The newest record of each key.
+
+    Raises:
+        BrokerUnavailable: the broker does not answer.
+        UnknownMessage: a newer release wrote a record.
+    """
+    topic = settings.topics.catalog
+    tails = Tails(client_options(settings), consumers=1)
+    values: dict[bytes, bytes | None] = {}
+    try:
+        await tails.start()
+        first = (await tails.beginnings([(topic, 0)]))[topic, 0]
+        async for records in tails.read(topic, 0, first, await tails.end(topic, 0)):
+            values.update((record.key, record.value) for record in records)
+    finally:
+        await tails.stop()
+    return {key: decode_catalog(value) for key, value in values.items() if value is not None}
+
+
+def servers_of(records: Records) -> dict[str, ServerTools]:
+    """Every MCP server that a bridge listed or found unavailable."""
+    return {record.id: record.data for record in records.values() if isinstance(record.data, ServerTools)}
+
+
+def permissions_of(records: Records) -> PermissionRecord | None:
+    """The permissions file as the bridge published it."""
+    return next((r.data for r in records.values() if isinstance(r.data, PermissionRecord)), None)
+
+
+def switch_of(records: Records) -> SpeculationSwitch:
+    """The switch; on where nobody touched it."""
+    found = (r.data for r in records.values() if isinstance(r.data, SpeculationSwitch))
+    return next(found, SpeculationSwitch())
+
+
+async def publish_switch(settings: Settings, mode: Literal["on", "off"], principal: str) -> None:
+    """Turn speculation on or off everywhere.
+
+    Raises:
+        BrokerUnavailable: the broker does not answer.
+    """
+    data = SpeculationSwitch(mode=mode, principal=principal)
+    await _publish(settings, CatalogRecord(kind=data.KIND, id=SWITCH_ID, version=data.VERSION, data=data))
+
+
+async def _publish(settings: Settings, record: CatalogRecord) -> None:
+    producer = AIOKafkaProducer(**producer_options(settings))
+    async with opened(producer, settings):
+        await producer.send_and_wait(settings.topics.catalog, value=encode(record), key=record.key)

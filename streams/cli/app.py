@@ -1,0 +1,95 @@
+"""The command tree, and how its errors are told."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from pml.streams.cli import (
+    config,
+    demo,
+    dlq,
+    doctor,
+    events,
+    init,
+    metrics,
+    query,
+    run,
+    schema,
+    speculation,
+    stack,
+    store,
+    submit,
+    tools,
+    worker,
+)
+from pml.streams.cli.exits import INTERRUPTED, exit_code
+from pml.streams.cli.output import note, print_json
+
+
+class Commands(TyperGroup):
+    """Tells errors that a user may meet in one line on stderr, and as JSON where that was asked for."""
+
+    def invoke(self, ctx: Any) -> Any:
+        from pml.schemas.errors import PMLError
+
+        try:
+            return super().invoke(ctx)
+        except PMLError as error:
+            note(f"pml: {error.message}")
+            if "--json" in sys.argv:
+                print_json({"error": error.as_dict()})
+            raise typer.Exit(exit_code(error)) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
+
+
+app = typer.Typer(
+    name="pml",
+    cls=Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="PML, the Procedural Memory Layer: runs the tool workflows of AI agents and speculates ahead.",
+    epilog="First steps: pml up --detach · pml submit workflow.yaml --wait · pml run list · pml down",
+)
+RUNNING, WORKING, LOOKING, OPERATING = "The stack", "Workflows", "What happened", "Configuration"
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(version("procedural-memory-layer"))
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the release and exit.")
+    ] = False,
+) -> None:
+    """PML, the Procedural Memory Layer: runs the tool workflows of AI agents and speculates ahead."""
+
+
+for panel, commands in {
+    RUNNING: (stack.up, stack.down, stack.status, doctor.doctor, worker.worker),
+    WORKING: (submit.submit, demo.demo),
+    LOOKING: (query.query, metrics.metrics),
+    OPERATING: (config.config, init.init, store.migrate),
+}.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
+for panel, name, group in (
+    (WORKING, "run", run.app),
+    (LOOKING, "events", events.app),
+    (LOOKING, "dlq", dlq.app),
+    (OPERATING, "tools", tools.app),
+    (OPERATING, "speculation", speculation.app),
+    (OPERATING, "schema", schema.app),
+):
+    app.add_typer(group, name=name, rich_help_panel=panel)

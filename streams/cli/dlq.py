@@ -1,0 +1,61 @@
+"""`pml dlq list|show`: dead letters."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from pml.streams.cli.output import Json, print_json, print_table, shortened, stdout_console
+from pml.streams.cli.session import load_settings, run_async
+
+app = typer.Typer(no_args_is_help=True, help="Dead letters: records that could not be handled.")
+
+
+@app.callback()
+def _group() -> None:
+    """Dead letters: records that could not be handled."""
+
+
+@app.command("list")
+def list_letters(
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="The newest so many.")] = 50,
+    json: Json = False,
+) -> None:
+    """List dead letters: where each came from, where it stopped, why.
+
+    Examples: pml dlq list · pml dlq list --limit 500 --json
+    """
+    from pml.streams.dead_letter_reader import read_letters
+
+    letters = run_async(read_letters(load_settings(), limit))
+    if json:
+        print_json([letter.summary() for letter in letters])
+        return
+    columns = ("id", "at", "topic", "partition", "offset", "stage", "code", "bytes", "message")
+    print_table(columns, ([_short(letter.summary()[column]) for column in columns] for letter in letters))
+
+
+@app.command()
+def show(
+    letter_id: Annotated[int, typer.Argument(metavar="ID", help="The id that `pml dlq list` shows.")],
+    json: Json = False,
+) -> None:
+    """Show one dead letter whole: why, and its key, headers and value as they were.
+
+    Example: pml dlq show 17
+    """
+    from pml.streams.dead_letter_reader import read_letter
+
+    letter = run_async(read_letter(load_settings(), letter_id))
+    if json:
+        print_json(letter.as_dict())
+        return
+    console = stdout_console()
+    for name, value in letter.as_dict().items():
+        console.print(f"[bold]{name}[/bold]", end=" ")
+        console.print(value if value is not None else "", markup=False)
+
+
+def _short(value: Any) -> Any:
+    return shortened(value, 60) if isinstance(value, str) else value

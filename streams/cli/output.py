@@ -1,0 +1,79 @@
+"""What commands print: one JSON document or tables on stdout, notes and errors on stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
+
+import typer
+
+# A table that goes into a pipe is cut for nobody.
+PIPE_WIDTH = 250
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+
+
+def print_json(value: Any) -> None:
+    """One JSON document; indented for a person, in one line for a program."""
+    import orjson
+
+    option = orjson.OPT_INDENT_2 if sys.stdout.isatty() else 0
+    typer.echo(orjson.dumps(value, default=str, option=option | orjson.OPT_NON_STR_KEYS).decode())
+
+
+def print_json_line(value: Any) -> None:
+    """One JSON document of a stream, in one line."""
+    import orjson
+
+    typer.echo(orjson.dumps(value, default=str).decode())
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
+    """A table; without rows it says so."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*columns, title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row))
+    console = stdout_console()
+    console.print(table if table.row_count else Text("nothing to show", style="dim"))
+
+
+def stdout_console() -> Any:
+    """The console for results."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    return Console(width=width, highlight=False, soft_wrap=False)
+
+
+def stderr_console() -> Any:
+    """The console for notes and progress."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
+
+
+def note(text: str) -> None:
+    """A remark for a person, beside the result."""
+    typer.echo(text, err=True)
+
+
+def shortened(text: str, most: int = 80) -> str:
+    """The text in one line, cut where it is longer."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def _cell(value: Any) -> Any:
+    from rich.text import Text
+
+    if isinstance(value, Text):
+        return value
+    if value is None:
+        return Text("")
+    if isinstance(value, bool):
+        return Text("yes" if value else "no")
+    return Text(f"{value:,.1f}" if isinstance(value, float) else str(value))

@@ -1,0 +1,44 @@
+"""`pml schema export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pml.streams.cli.output import Json, note, print_json
+
+app = typer.Typer(no_args_is_help=True, help="JSON Schema of every message.")
+
+
+@app.callback()
+def _group() -> None:
+    """JSON Schema of every message."""
+
+
+@app.command()
+def export(
+    folder: Annotated[
+        Path | None, typer.Argument(help="Where to write one file a message; without it: one document.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write the JSON Schema of commands, calls, outcomes, events, catalog records and workflows.
+
+    Examples: pml schema export schemas/ · pml schema export > pml-schemas.json
+    """
+    import orjson
+
+    from pml.schemas.export import json_schemas
+
+    schemas = json_schemas()
+    if folder is None:
+        print_json(schemas)
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, schema in schemas.items():
+        (folder / f"{name}.json").write_bytes(orjson.dumps(schema, option=orjson.OPT_INDENT_2))
+    note(f"{len(schemas)} schemas in {folder}")
+    if json:
+        print_json({"folder": str(folder), "schemas": list(schemas)})

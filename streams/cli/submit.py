@@ -1,0 +1,122 @@
+"""`pml submit`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pml.streams.cli.exits import DONE, FAILED
+from pml.streams.cli.output import Json, note, print_json, print_table, shortened
+from pml.streams.cli.session import load_settings, run_async
+
+if TYPE_CHECKING:
+    from pml.schemas.events import Event
+    from pml.streams.client import RunSummary, Submission
+    from pml.streams.settings import Settings
+
+# A run ends by itself after its own time-out; this much more is left for what waits before it.
+WAIT_MARGIN_S = 60
+
+
+def submit(
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="A workflow in YAML or JSON; - is stdin.")],
+    *,
+    context: Annotated[
+        list[str] | None, typer.Option(help="Parameters: a JSON object, or k=v (v is JSON, else text).")
+    ] = None,
+    session: Annotated[str | None, typer.Option(help="The session; without it the run is its own.")] = None,
+    run_id: Annotated[str | None, typer.Option(help="Your own id: the same one attaches.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", "-w", help="Wait until the run has ended.")] = False,
+    timeout_s: Annotated[
+        float | None, typer.Option("--timeout", min=0.1, help="With --wait: seconds; then exit code 5.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Publish a workflow; with --wait follow it to its end and print its results.
+
+    Exit code 0 done, 1 the run failed, 3 it was refused, 4 no broker, 5 waited too long.
+
+    Examples: pml submit notes.yaml --wait · pml submit - --context repo=. --context '{"count": 20}' --json
+    """
+    from pml.streams.cli.workflow_file import read_context, read_workflow
+
+    workflow, given = read_workflow(file), read_context(context or [])
+    settings = load_settings()
+    submission, summary = run_async(
+        _submit(settings, workflow, given, session=session, run_id=run_id, wait=wait, timeout_s=timeout_s)
+    )
+    if summary is None:
+        _print_submission(submission, as_json=json)
+    else:
+        _print_summary(summary, as_json=json)
+        raise typer.Exit(DONE if summary.status == "completed" else FAILED)
+
+
+async def _submit(
+    settings: Settings,
+    workflow: dict[str, Any],
+    context: dict[str, Any],
+    *,
+    session: str | None,
+    run_id: str | None,
+    wait: bool,
+    timeout_s: float | None,
+) -> tuple[Submission, RunSummary | None]:
+    from pml.streams.client import IntentProducer, wait_for_run
+
+    async with IntentProducer(settings) as producer:
+        submission = await producer.start_run(workflow, context=context, session_id=session, run_id=run_id)
+    if not wait:
+        return submission, None
+    limit_s = timeout_s or _patience_s(settings, workflow)
+    watch = _watch if sys.stderr.isatty() else None
+    return submission, await wait_for_run(settings, submission, timeout_s=limit_s, on_event=watch)
+
+
+def _patience_s(settings: Settings, workflow: dict[str, Any]) -> float:
+    options = workflow.get("options")
+    given = options.get("timeout_s") if isinstance(options, dict) else None
+    own_s = float(given) if isinstance(given, (int, float)) else settings.timeouts.run_s
+    return own_s + WAIT_MARGIN_S
+
+
+def _watch(event: Event) -> None:
+    from pml.streams.cli.events import event_line
+
+    note(event_line(event))
+
+
+def _print_submission(submission: Submission, *, as_json: bool) -> None:
+    ids = {"run_id": submission.run_id, "session_id": submission.session_id}
+    if as_json:
+        print_json({**ids, "command_id": submission.command_id, "status": "queued", "results": {}})
+    else:
+        typer.echo(submission.run_id)
+        note(f"queued; pml run show {submission.run_id} --session {submission.session_id}")
+
+
+def _print_summary(summary: RunSummary, *, as_json: bool) -> None:
+    if as_json:
+        print_json(summary.as_dict())
+    else:
+        print_run(summary.as_dict())
+
+
+def print_run(run: dict[str, Any]) -> None:
+    """A run and its tasks for a person."""
+    columns = ("task", "status", "served by", "ms", "saved ms", "result")
+    print_table(columns, (_task_row(name, task) for name, task in run["results"].items()))
+    counts = run["counts"]
+    told = ", ".join(f"{counts[name]} {name}" for name in ("hits", "misses", "wasted") if name in counts)
+    typer.echo(f"{run['run_id']} {run['status']} after {run['duration_ms']} ms; {told}")
+    if run.get("error"):
+        typer.echo(f"{run['error'].get('code')}: {run['error'].get('message')}")
+
+
+def _task_row(name: str, task: dict[str, Any]) -> tuple[Any, ...]:
+    error = task.get("error") or {}
+    result = shortened(task.get("preview") or error.get("message") or "", 70)
+    numbers = (task.get("duration_ms"), task.get("saved_ms") or None)
+    return (name, task["status"], task.get("served_by"), *numbers, result)

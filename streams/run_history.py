@@ -1,0 +1,151 @@
+"""Runs as people look at them: from ClickHouse, or from the log of one session."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+from pml.clickhouse.client import Limits, Rows, Store
+from pml.schemas.codec import decode_event
+from pml.schemas.errors import PMLError, StoreUnavailable
+from pml.schemas.events import Event, RunStarted
+from pml.streams.client import EventConsumer
+from pml.streams.connection import store_url
+from pml.streams.run_summary import RunSummary, observe
+from pml.streams.settings import Settings
+
+LISTED = (
+    *("run_id", "session_id", "tenant", "status", "name", "workflow_type", "started_at", "ended_at"),
+    *("duration_ms", "layers", "tasks", "completed", "failed", "skipped", "unknown"),
+    *("hits", "misses", "wasted", "saved_ms", "error_code"),
+)
+# A run has at most 500 tasks, each with some ten events and as many of speculations.
+RUN_EVENTS_MAX = 50_000
+
+
+class NoSuchRun(PMLError):
+    """No event of that run is known."""
+
+    code = "NOT_FOUND"
+
+
+async def list_runs(
+    settings: Settings, tenant: str, session_id: str | None, status: str | None, limit: int
+) -> list[dict[str, Any]]:
+    """The newest runs first: of all sessions from the store, of one from the log.
+
+    Raises:
+        StoreUnavailable, BrokerUnavailable: where they are asked does not answer.
+    """
+    if session_id is None:
+        return await asyncio.to_thread(_listed_in_store, settings, tenant, status, limit)
+    rows = _rows_of(await _events_of_session(settings, tenant, session_id))
+    return [row for row in rows[::-1] if status in (None, row["status"])][:limit]
+
+
+async def run_events(settings: Settings, tenant: str, run_id: str, session_id: str | None) -> list[Event]:
+    """The events of a run in order: from the store, or from the log where its session is given.
+
+    Raises:
+        NoSuchRun: there are none.
+        StoreUnavailable, BrokerUnavailable: where they are asked does not answer.
+    """
+    if session_id is None:
+        events = await asyncio.to_thread(_events_in_store, settings, tenant, run_id)
+    else:
+        found = await _events_of_session(settings, tenant, session_id)
+        events = [event for event in found if event.run_id == run_id]
+    if not events:
+        place = "the store" if session_id is None else f"the log of session {session_id}"
+        hint = "; it may be a moment behind: --session SESSION reads the log" if session_id is None else ""
+        raise NoSuchRun(f"no event of run {run_id} is in {place}{hint}")
+    return events
+
+
+def summarised(events: Iterable[Event]) -> RunSummary:
+    """What the events of one run came to."""
+    events = list(events)
+    first = events[0]
+    summary = RunSummary(first.run_id or "", first.session_id, first.tenant)
+    for event in events:
+        summary = observe(summary, event)
+    return summary
+
+
+def _listed_in_store(settings: Settings, tenant: str, status: str | None, limit: int) -> list[dict[str, Any]]:
+    where = "tenant = {tenant:String}" + (" AND status = {status:String}" if status else "")
+    sql = (
+        f"SELECT {', '.join(LISTED)} FROM runs WHERE {where} ORDER BY started_at DESC, run_id LIMIT {limit:d}"
+    )
+    return _query(settings, sql, {"tenant": tenant, "status": status or ""}, limit).as_dicts()
+
+
+def _events_in_store(settings: Settings, tenant: str, run_id: str) -> list[Event]:
+    sql = (
+        "SELECT * FROM events WHERE tenant = {tenant:String} AND run_id = {run_id:String} "
+        f"ORDER BY epoch, log_offset LIMIT {RUN_EVENTS_MAX}"
+    )
+    rows = _query(settings, sql, {"tenant": tenant, "run_id": run_id}, RUN_EVENTS_MAX)
+    return [_event(row) for row in rows.as_dicts()]
+
+
+def _query(settings: Settings, sql: str, parameters: dict[str, str], rows: int) -> Rows:
+    try:
+        with Store.connect(store_url(settings), settings.clickhouse.database) as store:
+            return store.query(sql, parameters, Limits(rows=rows))
+    except StoreUnavailable as error:
+        raise StoreUnavailable(
+            f"{error.message} With --session SESSION the log is read instead.", **error.details
+        ) from None
+
+
+def _event(row: dict[str, Any]) -> Event:
+    """The event that a row of the view `events` was made of."""
+    cause = {name: row[f"cause_{name}"] for name in ("topic", "partition", "offset")}
+    fields = {
+        **{name: row[name] for name in ("id", "type", "version", "tenant", "principal", "session_id")},
+        **{name: row[name] for name in ("epoch", "seq", "occurred_at")},
+        **{name: row[name] or None for name in ("run_id", "command_id", "traceparent")},
+        "offset": row["log_offset"],
+        "cause": cause if cause["topic"] else None,
+        "data": orjson.loads(row["data"]),
+    }
+    return decode_event(orjson.dumps(fields))
+
+
+async def _events_of_session(settings: Settings, tenant: str, session_id: str) -> list[Event]:
+    async with EventConsumer(settings, session_id=session_id, tenant=tenant, until_end=True) as consumer:
+        return [event async for event in consumer]
+
+
+def _rows_of(events: Iterable[Event]) -> list[dict[str, Any]]:
+    by_run: dict[str, list[Event]] = {}
+    for event in events:
+        if event.run_id is not None:
+            by_run.setdefault(event.run_id, []).append(event)
+    return [_row(own) for own in by_run.values() if isinstance(own[0].data, RunStarted)]
+
+
+def _row(events: list[Event]) -> dict[str, Any]:
+    started = events[0].data
+    assert isinstance(started, RunStarted)
+    summary = summarised(events)
+    facts = {
+        **summary.counts.model_dump(),
+        "run_id": summary.run_id,
+        "session_id": summary.session_id,
+        "tenant": summary.tenant,
+        "status": summary.status,
+        "name": started.name,
+        "workflow_type": started.workflow_type,
+        "started_at": events[0].occurred_at,
+        "ended_at": events[-1].occurred_at if summary.ended else None,
+        "duration_ms": summary.duration_ms,
+        "layers": started.layers,
+        "tasks": started.tasks,
+        "error_code": (summary.error or {}).get("code", ""),
+    }
+    return {name: facts[name] for name in LISTED}
