@@ -1,0 +1,54 @@
+"""Dead letters of the bridge."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+
+from pml.schemas.errors import BrokerUnavailable, PMLError
+from pml.schemas.topics import Topics
+from pml.streams.dead_letters import Received, dead_letter
+
+# The producer itself tries for 20 s each time: together over a minute without a broker.
+ATTEMPTS = 4
+PAUSE_S = 1.0
+
+
+class DeadLetters:
+    """Sends records that could not be read, with a producer that is made for the first one."""
+
+    def __init__(self, topics: Topics, options: dict[str, Any]) -> None:
+        self._topics, self._options = topics, options
+        self._producer: Any = None
+
+    async def send(self, record: Received, stage: str, error: PMLError) -> None:
+        """Send one, again until it is acknowledged.
+
+        Raises:
+            BrokerUnavailable: the broker was away for too long.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                await dead_letter(await self._current(), self._topics, record, stage, error)
+                return
+            except KafkaError as failure:
+                await self.close()
+                if attempt == ATTEMPTS:
+                    raise BrokerUnavailable(f"a dead letter could not be sent: {failure}") from failure
+                await asyncio.sleep(PAUSE_S)
+
+    async def close(self) -> None:
+        """Let go of the producer; after an error it is not used again."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await producer.stop()
+
+    async def _current(self) -> Any:
+        if self._producer is None:
+            producer = AIOKafkaProducer(**self._options)
+            await producer.start()
+            self._producer = producer
+        return self._producer

@@ -1,0 +1,65 @@
+"""`mcp-permissions.yaml` as the bridge reads, hashes and watches it."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import orjson
+from pydantic import ValidationError
+
+from pml.schemas.codec import explain
+from pml.schemas.errors import ConfigurationError
+from pml.schemas.permissions import PermissionFile
+from pml.streams.bridge.servers_file import load_yaml
+
+Stamp = tuple[int, int, int]
+
+
+def read_permissions(path: Path) -> PermissionFile:
+    """The permissions of a YAML or JSON file; a file that does not exist allows nothing.
+
+    Raises:
+        ConfigurationError: the file cannot be read or has a wrong shape.
+    """
+    if not path.exists():
+        return PermissionFile()
+    try:
+        return PermissionFile.model_validate(load_yaml(path))
+    except ValidationError as error:
+        raise ConfigurationError(f"{path}: {explain(error)}") from None
+
+
+def permissions_hash(file: PermissionFile) -> str:
+    """sha256 of what the file says, whatever its comments and order."""
+    return hashlib.sha256(orjson.dumps(file.model_dump(), option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+class PermissionsWatch:
+    """Reads the file again when it changed on disk; one that became wrong leaves the last good one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stamp = _stamp(path)
+        self.file = read_permissions(path)
+
+    def changed(self) -> bool:
+        """Whether the file says something else than before.
+
+        Raises:
+            ConfigurationError: it changed and is wrong now; said once for each change.
+        """
+        stamp = _stamp(self._path)
+        if stamp == self._stamp:
+            return False
+        self._stamp = stamp
+        before, self.file = self.file, read_permissions(self._path)
+        return before != self.file
+
+
+def _stamp(path: Path) -> Stamp | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -1,0 +1,130 @@
+"""What an MCP server answered, as a result or an error of a call. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mcp_types as types
+import orjson
+from mcp.shared.exceptions import MCPError
+from pydantic import BaseModel, ValidationError
+
+from pml.processors.workflow.errors import ErrorType, classify
+from pml.schemas.calls import CallError, CallStatus, ToolResult
+from pml.streams.bridge.stdio import RESULT_TOO_LARGE, RESULT_UNREADABLE
+
+# An error's text goes into the log cut to 2 KB; a little more keeps what redaction may remove.
+MESSAGE_MAX_CHARACTERS = 4_096
+_RETRYABLE: frozenset[ErrorType] = frozenset({"TIMEOUT", "NETWORK"})
+
+Answer = tuple[CallStatus, ToolResult | None, CallError | None]
+
+
+def answer_of(result: types.CallToolResult, max_bytes: int) -> Answer:
+    """Status, result and error of an answer; a result over `max_bytes` of JSON is an error."""
+    kept = tool_result(result)
+    if result.is_error:
+        return (
+            "error",
+            None,
+            tool_error("TOOL_ERROR", _text(kept.content) or "the tool failed without a message"),
+        )
+    try:
+        size = len(orjson.dumps(kept.model_dump(exclude_none=True)))
+    except TypeError as error:
+        return failed("RESULT_UNREADABLE", "VALIDATION", f"the result cannot be kept as JSON: {error}")
+    return too_large(size, max_bytes) if size > max_bytes else ("ok", kept, None)
+
+
+def tool_result(result: types.CallToolResult) -> ToolResult:
+    """Every content block as the server wrote it, and the structured content where there is one.
+
+    Structured content that is no object is kept under `result`, as the SDK's servers wrap it.
+    """
+    structured = result.structured_content
+    if structured is not None and not isinstance(structured, dict):
+        structured = {"result": structured}
+    return ToolResult(content=[_plain(block) for block in result.content], structured=structured)
+
+
+def failure_of(error: Exception, server: str) -> Answer:
+    """What an exception of the SDK's client means for the call."""
+    match error:
+        case MCPError(code=types.CONNECTION_CLOSED):
+            return failed(
+                "CONNECTION_LOST",
+                "NETWORK",
+                f"the MCP server {server} ended during the call; see logs/mcp/{server}.log",
+            )
+        case MCPError(code=code, message=message) if code == RESULT_TOO_LARGE:
+            return _oversized(message)
+        case MCPError(code=code, message=message) if code == RESULT_UNREADABLE:
+            return failed("RESULT_UNREADABLE", "VALIDATION", message)
+        case MCPError(code=types.REQUEST_TIMEOUT, message=message):
+            return failed("TIMEOUT", "TIMEOUT", message)
+        case MCPError(code=code, message=message):
+            return "error", None, _protocol_error(code, message)
+        case ValidationError():
+            return failed("RESULT_UNREADABLE", "VALIDATION", f"{server} answered in a wrong shape")
+        case RuntimeError():
+            return failed("RESULT_INVALID", "VALIDATION", str(error).partition("\n")[0])
+    return "error", None, tool_error("CALL_FAILED", f"{type(error).__name__}: {error}")
+
+
+def timed_out(seconds: float) -> Answer:
+    """The call did not end in time."""
+    return failed("TIMEOUT", "TIMEOUT", f"the tool did not answer within {seconds:g} s")
+
+
+def too_large(size: int, max_bytes: int) -> Answer:
+    """The result is over the limit."""
+    return _oversized(f"the result has {size} bytes, over the limit of {max_bytes}")
+
+
+def failed(code: str, kind: ErrorType, message: str) -> Answer:
+    """An error whose type is known."""
+    return (
+        "error",
+        None,
+        CallError(code=code, type=kind, message=_cut(message), retryable=kind in _RETRYABLE),
+    )
+
+
+def tool_error(code: str, message: str) -> CallError:
+    """An error whose type its words tell."""
+    kind = classify(message)
+    return CallError(code=code, type=kind, message=_cut(message), retryable=kind in _RETRYABLE)
+
+
+def _oversized(message: str) -> Answer:
+    advice = "ask for less, or raise bridge.result_max_bytes"
+    return failed("RESULT_TOO_LARGE", "VALIDATION", f"{message}; {advice}")
+
+
+def _protocol_error(code: int, message: str) -> CallError:
+    """JSON-RPC's own codes say more than words do."""
+    if code in (types.METHOD_NOT_FOUND, types.INVALID_PARAMS) and "unknown tool" in message.lower():
+        return CallError(code="TOOL_NOT_FOUND", type="NOT_FOUND", message=_cut(message))
+    if code == types.INVALID_PARAMS:
+        return CallError(code="TOOL_ERROR", type="VALIDATION", message=_cut(message))
+    if code == types.INVALID_REQUEST and message.endswith("not supported"):
+        return CallError(
+            code="CLIENT_REQUEST_DECLINED",
+            type="VALIDATION",
+            message=_cut(f"the server asked for something PML declines: {message}"),
+        )
+    return tool_error("TOOL_ERROR", message)
+
+
+def _plain(block: BaseModel) -> dict[str, Any]:
+    return block.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _text(content: list[dict[str, Any]]) -> str:
+    return "\n".join(block["text"] for block in content if block.get("type") == "text")
+
+
+def _cut(message: str) -> str:
+    """Bounded, and without the lone surrogates that UTF-8 cannot hold."""
+    text = message.encode(errors="replace").decode()
+    return text if len(text) <= MESSAGE_MAX_CHARACTERS else text[: MESSAGE_MAX_CHARACTERS - 1] + "…"

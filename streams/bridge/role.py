@@ -1,0 +1,219 @@
+"""The role `bridge`: MCP servers, claims, outcomes and the consumer of calls, put together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import structlog
+
+from pml.schemas.catalog import ServerTools
+from pml.streams.bridge.admission import Admission
+from pml.streams.bridge.catalog import CatalogLink
+from pml.streams.bridge.claims import Claims
+from pml.streams.bridge.dispatcher import Dispatcher
+from pml.streams.bridge.gate import Gate
+from pml.streams.bridge.letters import DeadLetters
+from pml.streams.bridge.outcomes import Outcomes
+from pml.streams.bridge.partition import Partition
+from pml.streams.bridge.partitions import Partitions
+from pml.streams.bridge.permissions_file import PermissionsWatch
+from pml.streams.bridge.reaper import Reaper
+from pml.streams.bridge.runner import Runner
+from pml.streams.bridge.server import Server, ServerOptions
+from pml.streams.bridge.server_log import ServerLog
+from pml.streams.bridge.servers_file import read_servers
+from pml.streams.bridge.service import CallService, call_consumer
+from pml.streams.bridge.stdio import StdioOptions
+from pml.streams.connection import broker_errors, client_options, producer_options
+from pml.streams.health import Health
+from pml.streams.log.append import Appender
+from pml.streams.log.tail import Tails
+from pml.streams.settings import Settings
+
+# JSON text may escape each character of a result (three bytes become twelve) and wrap it twice.
+LINE_FACTOR = 3
+FACTS_S = 0.5
+# Servers that could not be started are tried again, as their back-off allows; idle ones are ended.
+TEND_S = 5.0
+
+log = structlog.get_logger("pml.bridge")
+
+
+class _Done(Exception):
+    """Ends the task group after a clean stop."""
+
+
+class Bridge:
+    """Runs the calls of `pml.tool-calls` on MCP servers and answers them in `pml.tool-outcomes`."""
+
+    name = "bridge"
+
+    def __init__(self, settings: Settings, health: Health) -> None:
+        self._settings, self._health = settings, health
+        self._servers: dict[str, Server] = {}
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop` is set.
+
+        Raises:
+            ConfigurationError: a file is wrong, or another bridge has other permissions.
+            BrokerUnavailable, InDoubt: the broker was away for too long.
+        """
+        watch = PermissionsWatch(self._settings.mcp_permissions)
+        async with AsyncExitStack() as stack:
+            await self._start_servers(stack)
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    await self._serve(stop, watch, tasks)
+                    raise _Done
+            except* _Done:
+                pass
+            except* Exception as group:
+                raise first_error(group) from group
+
+    async def _start_servers(self, stack: AsyncExitStack) -> None:
+        """Start each configured server once; each is listed or unavailable afterwards."""
+        reaper = Reaper()
+        stack.callback(reaper.close)
+        for name, spec in read_servers(self._settings.mcp_servers).enabled().items():
+            server_log = ServerLog(self._settings.data_dir, name)
+            stack.callback(server_log.close)
+            options = ServerOptions(
+                StdioOptions(LINE_FACTOR * self._settings.bridge.result_max_bytes, server_log, reaper),
+                self._settings.bridge.server_concurrency,
+                self._settings.bridge.start_timeout_s,
+                _log_listing,
+            )
+            self._servers[name] = Server(name, spec, options)
+        stack.push_async_callback(self._close_servers)
+        await asyncio.gather(*(server.start() for server in self._servers.values()))
+
+    async def _close_servers(self) -> None:
+        await asyncio.gather(*(server.close() for server in self._servers.values()))
+
+    async def _serve(self, stop: asyncio.Event, watch: PermissionsWatch, tasks: asyncio.TaskGroup) -> None:
+        settings = self._settings
+        gate = Gate(settings.speculation.mode, self._servers)
+        letters = DeadLetters(settings.topics, producer_options(settings))
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(letters.close)
+            claims_appender = await stack.enter_async_context(_appender(settings))
+            outcomes_appender = await stack.enter_async_context(_appender(settings))
+            tails = await stack.enter_async_context(_tails(settings))
+            outcomes = Outcomes(settings.topics.tool_outcomes, outcomes_appender)
+            runner = Runner(self._servers, settings.bridge.result_max_bytes, outcomes.send)
+            stack.push_async_callback(runner.close)
+            consumer = call_consumer(settings)
+            dispatcher = Dispatcher(
+                self._servers,
+                self._admission(),
+                gate,
+                runner=runner,
+                outcomes=outcomes,
+                tasks=tasks,
+            )
+            partitions = self._partitions(claims_appender, tails)
+            service = CallService(
+                settings,
+                consumer,
+                tails,
+                partitions=partitions,
+                dispatcher=dispatcher,
+                letters=letters,
+                tasks=tasks,
+            )
+            catalog = CatalogLink(
+                settings,
+                self._servers,
+                gate,
+                watch,
+                appender=outcomes_appender,
+                letters=letters,
+                owner=lambda: service.owns(0),
+                on_switched_off=dispatcher.stop_speculating,
+            )
+            with broker_errors(settings):
+                await consumer.start()
+            stack.push_async_callback(consumer.stop)
+            consumer.subscribe([settings.topics.tool_calls], listener=service)
+            helpers = [
+                tasks.create_task(work)
+                for work in (catalog.run(), self._report(service, catalog), self._tend_servers())
+            ]
+            await service.run(stop)
+            for helper in helpers:
+                helper.cancel()
+
+    def _admission(self) -> Admission:
+        bridge = self._settings.bridge
+        limits = {name: server.concurrency for name, server in self._servers.items()}
+        return Admission(bridge.concurrency, bridge.session_in_flight_max, limits)
+
+    def _partitions(self, appender: Appender, tails: Tails) -> Partitions:
+        topic = self._settings.topics.call_claims
+        runner = f"{os.uname().nodename}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
+        in_flight_max = self._settings.bridge.partition_in_flight_max
+        return Partitions(
+            lambda number: Partition(number, Claims(topic, number, runner, appender, tails), in_flight_max)
+        )
+
+    async def _report(self, service: CallService, catalog: CatalogLink) -> None:
+        """Ready once calls are taken and, where this bridge publishes, the catalog says what there is."""
+        await service.recovered.wait()
+        if service.owns(0):
+            await catalog.published.wait()
+        self._health.ready(**self._facts(service))
+        log.info("bridge ready", servers={name: s.record.status for name, s in self._servers.items()})
+        while True:
+            await asyncio.sleep(FACTS_S)
+            self._health.progress(**self._facts(service))
+
+    def _facts(self, service: CallService) -> dict[str, object]:
+        servers = {
+            name: server.record.error or server.record.status for name, server in self._servers.items()
+        }
+        return {**service.facts(), "servers": servers}
+
+    async def _tend_servers(self) -> None:
+        while True:
+            await asyncio.sleep(TEND_S)
+            for server in self._servers.values():
+                await server.end_idle()
+                if server.record.status == "unavailable" and server.may_start:
+                    await server.start()
+
+
+@asynccontextmanager
+async def _appender(settings: Settings) -> AsyncIterator[Appender]:
+    appender = Appender(producer_options(settings))
+    try:
+        await appender.start()
+        yield appender
+    finally:
+        await appender.stop()
+
+
+@asynccontextmanager
+async def _tails(settings: Settings) -> AsyncIterator[Tails]:
+    tails = Tails(client_options(settings))
+    try:
+        await tails.start()
+        yield tails
+    finally:
+        await tails.stop()
+
+
+def _log_listing(record: ServerTools) -> None:
+    log.info("server listed", server=record.server, status=record.status, tools=len(record.tools))
+
+
+def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error that ended the bridge, out of the group in which it travelled."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,145 @@
+"""Runs one call on its server: connect, claim where it is unsafe, call, measure."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import mcp_types as types
+
+from pml.schemas.calls import CallEnded, CallError
+from pml.schemas.identifiers import split_tool
+from pml.streams.bridge.call import Call, ended, now_rfc3339, overdue
+from pml.streams.bridge.claims import Claims
+from pml.streams.bridge.results import Answer, answer_of, failure_of, timed_out
+from pml.streams.bridge.server import Server
+from pml.streams.bridge.session import ServerUnavailable, Session
+from pml.streams.crash_points import crash_point
+
+# An unsafe call that overran its time-out is not interrupted; its answer is still taken for this long.
+LATE_S = 600.0
+
+Request = asyncio.Task[types.CallToolResult]
+
+
+class Runner:
+    """Executes admitted calls. `on_late` takes the answer of an unsafe call that came after its time-out."""
+
+    def __init__(
+        self,
+        servers: Mapping[str, Server],
+        result_max_bytes: int,
+        on_late: Callable[[CallEnded], Awaitable[None]],
+    ) -> None:
+        self._servers, self._result_max_bytes, self._on_late = servers, result_max_bytes, on_late
+        self._late: set[asyncio.Task[None]] = set()
+
+    async def run(self, call: Call, claims: Claims) -> CallEnded | None:
+        """The answer to a call; None where somebody else has claimed it.
+
+        Cancelling this cancels the request at the server, but for an unsafe call that has started.
+
+        Raises:
+            BrokerUnavailable, InDoubt: a claim could not be written.
+        """
+        run = call.run
+        if call.overdue:
+            return overdue(run)
+        try:
+            async with self._servers[call.ticket.server].session(run.tenant, run.session_id) as session:
+                return await self._claim_and_call(call, claims, session)
+        except ServerUnavailable as error:
+            failure = CallError(code=error.code, type="NETWORK", message=error.message, retryable=True)
+            return ended(run, "not_started", error=failure)
+
+    async def close(self) -> None:
+        """Wait no longer for late answers."""
+        for task in self._late:
+            task.cancel()
+        await asyncio.gather(*self._late, return_exceptions=True)
+
+    async def _claim_and_call(self, call: Call, claims: Claims, session: Session) -> CallEnded | None:
+        if call.unsafe:
+            crash_point("bridge.before_claim")
+            call.started = True
+            if not await claims.claim(call.run, call.offset):
+                return None
+            crash_point("bridge.after_claim")
+        if call.overdue:
+            return overdue(call.run)
+        started_at, began_s = now_rfc3339(), time.perf_counter()
+        status, result, error = await self._answer(call, session, started_at, began_s)
+        crash_point("bridge.after_call")
+        return ended(call.run, status, result, error, started_at=started_at, duration_ms=_elapsed_ms(began_s))
+
+    async def _answer(self, call: Call, session: Session, started_at: str, began_s: float) -> Answer:
+        request = asyncio.create_task(self._request(call, session))
+        try:
+            await asyncio.wait({request}, timeout=call.run.timeout_ms / 1000)
+        except asyncio.CancelledError:
+            await _stopped(request)
+            raise
+        if request.done():
+            return self._read(call, request)
+        if call.unsafe:
+            self._keep(asyncio.create_task(self._answer_late(call, request, started_at, began_s)))
+        else:
+            await _stopped(request)
+        return timed_out(call.run.timeout_ms / 1000)
+
+    async def _request(self, call: Call, session: Session) -> types.CallToolResult:
+        run = call.run
+        return await session.call(split_tool(run.tool)[1], run.arguments, meta_of(call))
+
+    def _read(self, call: Call, request: Request) -> Answer:
+        try:
+            answer = answer_of(request.result(), self._result_max_bytes)
+        except ServerUnavailable:
+            raise
+        except Exception as error:
+            return failure_of(error, call.ticket.server)
+        self._servers[call.ticket.server].answered()
+        return answer
+
+    async def _answer_late(self, call: Call, request: Request, started_at: str, began_s: float) -> None:
+        try:
+            await asyncio.wait({request}, timeout=LATE_S)
+            if not request.done():
+                return
+            status, result, error = self._read(call, request)
+            if error is None or error.code != "CONNECTION_LOST":
+                duration_ms = _elapsed_ms(began_s)
+                await self._on_late(
+                    ended(call.run, status, result, error, started_at=started_at, duration_ms=duration_ms)
+                )
+        except ServerUnavailable:
+            return
+        finally:
+            await _stopped(request)
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._late.add(task)
+        task.add_done_callback(self._late.discard)
+
+
+def meta_of(call: Call) -> dict[str, Any]:
+    """What the server is told beside the arguments: the call id is an idempotency key."""
+    meta: dict[str, Any] = {
+        "pml/call-id": call.run.call_id,
+        "pml/speculative": call.ticket.speculative,
+    }
+    if call.run.traceparent is not None:
+        meta["traceparent"] = call.run.traceparent
+    return meta
+
+
+async def _stopped(request: Request) -> None:
+    """Cancel a request, which tells the server, and wait for its end."""
+    request.cancel()
+    await asyncio.gather(request, return_exceptions=True)
+
+
+def _elapsed_ms(began_s: float) -> float:
+    return (time.perf_counter() - began_s) * 1000

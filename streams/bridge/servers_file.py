@@ -1,0 +1,158 @@
+"""`mcp-servers.yaml`: which MCP servers there are and how to start them (CONTRACT.md, Configuration)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import (
+    AliasChoices,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+
+from pml.schemas.base import Model
+from pml.schemas.codec import explain
+from pml.schemas.errors import ConfigurationError
+
+FILE_MAX_BYTES = 1024 * 1024
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+
+def _text(value: Any) -> Any:
+    """YAML reads `8080` as a number where a command line and an environment hold text."""
+    return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+
+
+Secret = Annotated[SecretStr, BeforeValidator(_text)]
+ServerName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+
+
+class ServerSpec(Model):
+    """One server over stdio. Arguments and environment may hold secrets: they are never shown."""
+
+    command: Annotated[str, Field(min_length=1)]
+    args: tuple[Secret, ...] = ()
+    env: dict[str, Secret] = Field(default={})
+    cwd: Path | None = None
+    trusted: bool = False
+    isolation: Literal["shared", "tenant", "session"] = "shared"
+    concurrency: Annotated[int | None, Field(ge=1, le=1_000)] = None
+    disabled: bool = False
+    type: Literal["stdio"] = "stdio"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_stdio(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "url" in value:
+            raise ValueError("servers over HTTP (`url`) are not supported yet; give a `command`")
+        return value
+
+    def command_line(self) -> list[str]:
+        """The command and its arguments, in clear."""
+        return [self.command, *(argument.get_secret_value() for argument in self.args)]
+
+    def environment(self) -> dict[str, str]:
+        """The variables that this server gets besides the inherited ones, in clear."""
+        return {name: value.get_secret_value() for name, value in self.env.items()}
+
+
+class ServersFile(Model):
+    """The whole file. What other programs keep beside `mcpServers` is passed over."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    servers: dict[ServerName, ServerSpec] = Field(
+        default={}, validation_alias=AliasChoices("mcpServers", "mcp_servers", "servers")
+    )
+
+    def enabled(self) -> dict[str, ServerSpec]:
+        """The servers that are not disabled."""
+        return {name: spec for name, spec in self.servers.items() if not spec.disabled}
+
+
+def read_servers(path: Path, environment: Mapping[str, str] | None = None) -> ServersFile:
+    """The servers of a YAML or JSON file; a file that does not exist names none.
+
+    `${NAME}` in a value is the variable NAME, `${NAME:-text}` has a default. A relative `cwd` is
+    relative to the file.
+
+    Raises:
+        ConfigurationError: the file cannot be read, is no YAML, has a wrong shape, or names a
+            variable that is not set. Values are never part of the message.
+    """
+    if not path.exists():
+        return ServersFile()
+    content = load_yaml(path)
+    filled = _fill(content, os.environ if environment is None else environment, path, "")
+    try:
+        file = ServersFile.model_validate(filled)
+    except ValidationError as error:
+        raise ConfigurationError(f"{path}: {explain(error)}") from None
+    return file.model_copy(update={"servers": {n: _placed(s, path.parent) for n, s in file.servers.items()}})
+
+
+def load_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML (so also JSON) file of at most 1 MiB; an empty file is an empty mapping.
+
+    Raises:
+        ConfigurationError: as its message says.
+    """
+    try:
+        if path.stat().st_size > FILE_MAX_BYTES:
+            raise ConfigurationError(f"{path} is larger than {FILE_MAX_BYTES} bytes")
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{path} is not UTF-8") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ConfigurationError(f"{path} is no valid YAML{_where(error)}") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise ConfigurationError(f"{path} must hold a mapping at its top")
+    return content
+
+
+def _where(error: Exception) -> str:
+    """Line and column only: the text of a YAML error quotes the file, and with it secrets."""
+    mark = getattr(error, "problem_mark", None)
+    return f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+
+
+def _fill(value: Any, environment: Mapping[str, str], path: Path, place: str) -> Any:
+    if isinstance(value, dict):
+        return {
+            name: _fill(item, environment, path, f"{place}.{name}".lstrip("."))
+            for name, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_fill(item, environment, path, f"{place}[{index}]") for index, item in enumerate(value)]
+    if not isinstance(value, str):
+        return value
+
+    def replacement(match: re.Match[str]) -> str:
+        name, default = match.group(1), match.group(2)
+        found = environment.get(name, default)
+        if found is None:
+            raise ConfigurationError(
+                f"{path}: {place} needs the environment variable {name}, which is not set; "
+                f"set it, or write ${{{name}:-default}}"
+            )
+        return found
+
+    return _VARIABLE.sub(replacement, value)
+
+
+def _placed(spec: ServerSpec, folder: Path) -> ServerSpec:
+    return spec.model_copy(update={"cwd": (folder / spec.cwd).absolute()}) if spec.cwd else spec

@@ -1,0 +1,251 @@
+"""The consumer of `pml.tool-calls`: assignment, recovery, flow, low watermarks (DESIGN §2, rules 6 and 8)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+import structlog
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.errors import IllegalStateError, KafkaError
+
+from pml.schemas.calls import CallCancel, CallRecord, CallRun
+from pml.schemas.codec import decode_call
+from pml.schemas.errors import PMLError, UndecodableRecord, UnknownMessage
+from pml.schemas.identifiers import session_key
+from pml.streams.bridge.call import Call
+from pml.streams.bridge.dispatcher import Dispatcher
+from pml.streams.bridge.letters import DeadLetters
+from pml.streams.bridge.partition import Partition
+from pml.streams.bridge.partitions import Partitions
+from pml.streams.bridge.recovery import Recovery
+from pml.streams.connection import client_options, partition_for
+from pml.streams.crash_points import crash_point
+from pml.streams.log.tail import Tails
+from pml.streams.settings import Settings
+from pml.streams.telemetry import CONSUMER_LAG
+
+POLL_MS = 200
+POLL_RECORDS = 500
+COMMIT_S = 0.5
+# Commits of a revocation must be done before the group goes on without us.
+REVOKE_COMMIT_S = 3.0
+# An unsafe call that runs while the bridge is told to stop gets this long to be answered.
+STOP_GRACE_S = 10.0
+
+log = structlog.get_logger("pml.bridge")
+
+
+class Misplaced(PMLError):
+    """A call in the wrong partition: its claim could not protect it there."""
+
+    code = "MISPLACED"
+
+
+def call_consumer(settings: Settings) -> Any:
+    """The consumer of the group; offsets are committed by the watermark alone."""
+    instance = settings.kafka.group_instance_id
+    return AIOKafkaConsumer(
+        **client_options(settings),
+        group_id=settings.group("bridge"),
+        group_instance_id=f"{instance}-bridge" if instance else None,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        session_timeout_ms=int(settings.kafka.session_timeout_s * 1000),
+        heartbeat_interval_ms=int(settings.kafka.heartbeat_s * 1000),
+        # A partition left out of a long poll waits for its end (FAUST.md, section 1).
+        fetch_max_wait_ms=100,
+    )
+
+
+class CallService(ConsumerRebalanceListener):
+    """Reads calls, hands them to the dispatcher, commits what is answered."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        consumer: Any,
+        tails: Tails,
+        *,
+        partitions: Partitions,
+        dispatcher: Dispatcher,
+        letters: DeadLetters,
+        tasks: asyncio.TaskGroup,
+    ) -> None:
+        self._topic = settings.topics.tool_calls
+        self._consumer, self._dispatcher, self._letters = consumer, dispatcher, letters
+        self._partitions, self._tasks = partitions, tasks
+        dispatcher.on_ended = self.ended
+        self._recovery = Recovery(settings.topics, tails, consumer)
+        self._recovering: asyncio.Task[None] | None = None
+        self._committed: dict[int, int] = {}
+        self.recovered = asyncio.Event()
+
+    def owns(self, number: int) -> bool:
+        """Whether this partition is ours and recovered."""
+        return any(partition.number == number for partition in self._partitions.owned())
+
+    def facts(self) -> dict[str, Any]:
+        """Where the service stands, for its health and the stall watch."""
+        owned = self._partitions.owned()
+        lags = {partition.number: self._lag(partition) for partition in owned}
+        for number, lag in lags.items():
+            CONSUMER_LAG.labels("bridge", self._topic, str(number)).set(lag)
+        busy = self._dispatcher.running + self._dispatcher.waiting
+        return {
+            "partitions": len(owned),
+            "position": sum(partition.watermark.position for partition in owned) + self._dispatcher.answered,
+            "lag": sum(lags.values()),
+            "running": self._dispatcher.running,
+            "waiting": self._dispatcher.waiting,
+            "answered": self._dispatcher.answered,
+            "blocked": "calls" if busy else "",
+        }
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Take calls until `stop` is set; then answer what must be, commit, and return.
+
+        The consumer must be subscribed with this object as its listener.
+        """
+        committing = self._tasks.create_task(self._commit_regularly())
+        try:
+            while not stop.is_set():
+                batches = await self._consumer.getmany(timeout_ms=POLL_MS, max_records=POLL_RECORDS)
+                for pair, records in batches.items():
+                    await self._take(pair.partition, records)
+        finally:
+            committing.cancel()
+        await self._finish()
+
+    def ended(self, partition: Partition) -> None:
+        """A call has ended: a partition that was full may have room again."""
+        if partition.paused and partition.ready and partition.roomy:
+            partition.paused = False
+            with suppress(IllegalStateError):
+                self._consumer.resume(self._pair(partition.number))
+
+    async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+        """Before a rebalance: commit; calls that run go on until it is known who owns what."""
+        await self._stop_recovering()
+        await self._commit(REVOKE_COMMIT_S)
+        self._committed.clear()
+        self._partitions.suspend()
+
+    async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+        """After a rebalance: let go of what is lost, recover the rest, then take calls."""
+        self._consumer.pause(*assigned)
+        await self._stop_recovering()
+        kept, lost = self._partitions.assign([pair.partition for pair in assigned])
+        for partition in lost:
+            self._dispatcher.let_go(partition)
+        self._recovering = self._tasks.create_task(self._recover(kept))
+
+    async def _recover(self, partitions: list[Partition]) -> None:
+        await asyncio.gather(*(self._recover_one(partition) for partition in partitions))
+        log.info("partitions recovered", partitions=[partition.number for partition in partitions])
+        self.recovered.set()
+
+    async def _recover_one(self, partition: Partition) -> None:
+        position = await self._recovery.recover(partition)
+        self._committed[partition.number] = position
+        pair = self._pair(partition.number)
+        with suppress(IllegalStateError):  # taken away meanwhile: the next assignment is on its way
+            self._consumer.seek(pair, position)
+            self._consumer.resume(pair)
+
+    async def _stop_recovering(self) -> None:
+        if self._recovering is not None:
+            self._recovering.cancel()
+            await asyncio.wait({self._recovering})
+
+    async def _take(self, number: int, records: list[Any]) -> None:
+        partition = self._partitions.get(number)
+        for record in records:
+            if partition is None or not partition.ready:
+                return  # recovery seeks
+            if record.offset < partition.watermark.position:
+                continue
+            if partition.full:
+                self._hold(partition, record.offset)
+                return
+            await self._handle(partition, record)
+
+    def _hold(self, partition: Partition, offset: int) -> None:
+        """Read no further until calls have ended."""
+        with suppress(IllegalStateError):
+            self._consumer.seek(self._pair(partition.number), offset)
+            self._consumer.pause(self._pair(partition.number))
+            partition.paused = True
+
+    async def _handle(self, partition: Partition, record: Any) -> None:
+        try:
+            message = decode_call(record.value)
+            check_place(message, partition.number)
+            if isinstance(message, CallRun):
+                call = Call.of(message, partition.number, record.offset, len(record.value))
+        except (UndecodableRecord, UnknownMessage, Misplaced) as error:
+            await self._letters.send(record, "decode", error)
+            partition.pass_over(record.offset)
+            return
+        if isinstance(message, CallCancel):
+            self._dispatcher.cancel_call(partition, message, record.offset)
+        else:
+            self._dispatcher.run_call(partition, call)
+
+    async def _commit_regularly(self) -> None:
+        while True:
+            await asyncio.sleep(COMMIT_S)
+            self._dispatcher.answer_overdue()
+            await self._commit()
+
+    async def _commit(self, timeout_s: float | None = None) -> None:
+        moved = {
+            partition.number: partition.watermark.committable
+            for partition in self._partitions.owned()
+            if partition.watermark.committable > self._committed.get(partition.number, 0)
+        }
+        if not moved:
+            return
+        crash_point("bridge.before_commit")
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._consumer.commit({self._pair(n): offset for n, offset in moved.items()})
+        except (KafkaError, TimeoutError) as error:
+            # Answered calls are read again at worst, and passed over.
+            log.warning("offsets not committed", error=str(error))
+            return
+        self._committed.update(moved)
+        crash_point("bridge.after_commit")
+
+    async def _finish(self) -> None:
+        """Safe calls are left to whoever reads their records next; unsafe ones that run are awaited."""
+        await self._stop_recovering()
+        for partition in self._partitions.all():
+            self._dispatcher.let_go(partition)
+        deadline_s = asyncio.get_running_loop().time() + STOP_GRACE_S
+        while any(p.calls for p in self._partitions.all()) and asyncio.get_running_loop().time() < deadline_s:
+            await asyncio.sleep(0.02)
+        await self._commit()
+
+    def _lag(self, partition: Partition) -> int:
+        try:
+            end = self._consumer.highwater(self._pair(partition.number))
+        except IllegalStateError:
+            return 0
+        return max(0, (end or 0) - partition.watermark.committable)
+
+    def _pair(self, number: int) -> TopicPartition:
+        return TopicPartition(self._topic, number)
+
+
+def check_place(message: CallRecord, number: int) -> None:
+    """A session's calls lie in its partition, beside its claims.
+
+    Raises:
+        Misplaced: this one does not.
+    """
+    right = partition_for(session_key(message.tenant, message.session_id))
+    if right != number:
+        raise Misplaced(f"the call belongs to partition {right}, not {number}; use the default partitioner")

@@ -1,0 +1,160 @@
+"""One running MCP server process and the client session on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any, cast
+
+import anyio
+import mcp_types as types
+from mcp import Client
+from mcp.client.session import IncomingMessage
+
+from pml.schemas.errors import PMLError
+from pml.streams.bridge.servers_file import ServerSpec
+from pml.streams.bridge.stdio import StdioOptions, stdio_transport
+
+CLIENT_INFO = types.Implementation(name="pml", version=version("procedural-memory-layer"))
+# A paginator that never ends must not hold the start-up; servers list some dozen tools a page.
+PAGES_MAX = 100
+
+
+class ServerUnavailable(PMLError):
+    """The server could not be started, or ended."""
+
+    code = "SERVER_UNAVAILABLE"
+    retryable = True
+
+
+class Session:
+    """A server process from its start to its end.
+
+    The SDK's client must be entered and left by one task, so a task of its own keeps it; calls come
+    from others. Requests of the server for sampling, elicitation or roots are declined by the SDK,
+    which announces none of these capabilities.
+    """
+
+    def __init__(
+        self, name: str, spec: ServerSpec, options: StdioOptions, on_tools_changed: Callable[[], None]
+    ) -> None:
+        self._name, self._spec, self._options = name, spec, options
+        self._on_tools_changed = on_tools_changed
+        self._gone = anyio.Event()
+        self._client: Client | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self.tools: tuple[types.Tool, ...] = ()
+        self.closed_by_us = False
+        self.active = 0
+        self.used_at_s = 0.0
+
+    @property
+    def alive(self) -> bool:
+        """Whether calls can be made."""
+        return self._client is not None and not self._gone.is_set()
+
+    async def open(self, timeout_s: float) -> None:
+        """Start the server, agree on the protocol, list its tools.
+
+        Raises:
+            ServerUnavailable: it did not answer properly within `timeout_s`.
+        """
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._keeper = asyncio.create_task(self._keep(ready), name=f"mcp-{self._name}")
+        try:
+            async with asyncio.timeout(timeout_s):
+                await asyncio.shield(ready)
+        except TimeoutError:
+            await self.close()
+            raise ServerUnavailable(
+                f"the MCP server {self._name} did not answer within {timeout_s:g} s of its start"
+            ) from None
+        except BaseException:
+            await self.close()
+            raise
+        finally:
+            ready.cancel()
+
+    async def call(self, tool: str, arguments: dict[str, Any], meta: dict[str, Any]) -> types.CallToolResult:
+        """Call a tool; cancelling this sends the server MCP's cancel notification, and the session goes on.
+
+        Raises:
+            ServerUnavailable: the server has ended before the call was sent.
+            MCPError, RuntimeError, pydantic.ValidationError: of the SDK, see `results.failure_of`.
+        """
+        client = self._client
+        if client is None or not self.alive:
+            raise ServerUnavailable(f"the MCP server {self._name} has ended")
+        self.active += 1
+        try:
+            return await client.call_tool(tool, arguments, meta=cast("types.RequestParamsMeta", meta))
+        finally:
+            self.active -= 1
+            self.used_at_s = asyncio.get_running_loop().time()
+
+    def on_end(self, callback: Callable[[], None]) -> None:
+        """Call this when the server has ended, for whatever reason."""
+        assert self._keeper is not None
+        self._keeper.add_done_callback(lambda _: callback())
+
+    async def list_again(self) -> None:
+        """Read the list of tools anew."""
+        if self._client is not None:
+            self.tools = await _list_tools(self._client)
+
+    async def close(self) -> None:
+        """End the server; a call that still runs fails with CONNECTION_CLOSED."""
+        self.closed_by_us = True
+        self._gone.set()
+        if self._keeper is not None:
+            if self._client is None:
+                self._keeper.cancel()
+            await asyncio.gather(self._keeper, return_exceptions=True)
+
+    async def _keep(self, ready: asyncio.Future[None]) -> None:
+        transport = stdio_transport(self._spec, self._options, self._gone)
+        try:
+            async with Client(
+                transport, client_info=CLIENT_INFO, message_handler=self._on_message, cache=None
+            ) as client:
+                self.tools = await _list_tools(client)
+                self._client = client
+                if not ready.done():
+                    ready.set_result(None)
+                await self._gone.wait()
+        except Exception as error:
+            if not ready.done():
+                ready.set_exception(ServerUnavailable(f"the MCP server {self._name} {reason(error)}"))
+        finally:
+            self._client = None
+            self._gone.set()
+
+    async def _on_message(self, message: IncomingMessage) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self._on_tools_changed()
+
+
+async def _list_tools(client: Client) -> tuple[types.Tool, ...]:
+    tools: list[types.Tool] = []
+    cursor: str | None = None
+    for _ in range(PAGES_MAX):
+        page = await client.list_tools(cursor=cursor)
+        tools += page.tools
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return tuple(tools)
+
+
+def reason(error: BaseException) -> str:
+    """Why a server could not be started, without its command line or environment."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, FileNotFoundError):
+        return "cannot be started: its command (or cwd) does not exist on this machine"
+    if isinstance(error, OSError):
+        return f"cannot be started: {error.strerror or type(error).__name__}"
+    if isinstance(error, PMLError):
+        return f"cannot be started: {error.message}"
+    return f"ended or answered wrongly while it was started ({type(error).__name__}: {str(error)[:200]})"
