@@ -134,11 +134,11 @@ class OrchestratorSettings(Group):
 
 
 class SinkSettings(Group):
-    """How events go to ClickHouse."""
+    """How events go to ClickHouse; a partition holds at most one batch in memory."""
 
     batch_rows: int = Field(default=5_000, ge=1, le=100_000)
-    batch_bytes: int = Field(default=16 * MIB, ge=MIB, le=256 * MIB)
-    batch_wait_ms: PositiveInt = 200
+    batch_bytes: int = Field(default=4 * MIB, ge=MIB, le=64 * MIB)
+    batch_wait_ms: PositiveInt = 250
 
 
 class MetricsSettings(Group):
@@ -196,7 +196,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return (init_settings, env_settings, *sources(settings_cls))
+        return (init_settings, *sources(settings_cls, env_settings))
 
     @classmethod
     def load(cls, **values: Any) -> Settings:

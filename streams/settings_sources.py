@@ -21,7 +21,7 @@ ALIASES: dict[str, SettingPath] = {
     "KAFKA_BOOTSTRAP_SERVERS": ("kafka", "bootstrap_servers"),
     "CLICKHOUSE_URL": ("clickhouse", "url"),
 }
-SECRETS: tuple[SettingPath, ...] = (("kafka", "sasl_password"), ("clickhouse", "url"))
+SECRETS: tuple[tuple[str, str], ...] = (("kafka", "sasl_password"), ("clickhouse", "url"))
 PATHS = ("data_dir", "mcp_servers", "mcp_permissions")
 KAFKA_PATHS = ("ssl_cafile", "ssl_certfile", "ssl_keyfile")
 
@@ -40,9 +40,12 @@ class MappingSource(PydanticBaseSettingsSource):
         return self.values
 
 
-def sources(settings_cls: type[BaseSettings]) -> tuple[PydanticBaseSettingsSource, ...]:
-    """The sources below `PML_…` variables, the strongest first."""
-    found = (alias_values(os.environ), secret_file_values(os.environ), toml_values())
+def sources(
+    settings_cls: type[BaseSettings], variables: PydanticBaseSettingsSource
+) -> tuple[PydanticBaseSettingsSource, ...]:
+    """All sources but arguments, the strongest first: `PML_…` variables, aliases, secret files, `pml.toml`."""
+    own = _without_secret_files(variables())
+    found = (own, alias_values(os.environ), secret_file_values(os.environ), toml_values())
     return tuple(MappingSource(settings_cls, values) for values in found)
 
 
@@ -121,6 +124,14 @@ def leaves(values: Mapping[str, Any], above: SettingPath = ()) -> Iterator[tuple
             yield from leaves(value, (*above, name))
         else:
             yield (*above, name), value
+
+
+def _without_secret_files(values: dict[str, Any]) -> dict[str, Any]:
+    """`PML_KAFKA__SASL_PASSWORD_FILE` is no setting of its own."""
+    for group, name in SECRETS:
+        if isinstance(values.get(group), dict):
+            values[group].pop(name + "_file", None)
+    return values
 
 
 def _all_paths(settings_cls: type[BaseSettings]) -> Iterator[SettingPath]:
