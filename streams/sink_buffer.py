@@ -14,11 +14,10 @@ _PLAN = re.compile(r"end=(\d{1,19})")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When a batch is full, or old enough."""
+    """When a batch is full."""
 
     rows: int
     size_bytes: int
-    wait_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +67,11 @@ class Buffer:
                 self.records.append(record)
                 self.size_bytes += weight(record)
 
-    def due(self, now_s: float) -> bool:
-        """Whether a batch is to be cut now."""
+    def due(self, now_s: float, wait_s: float) -> bool:
+        """Whether a batch is to be cut now: it is full, or its first record has waited long enough."""
         if not self.records:
             return False
-        return self.full or (self.planned is None and now_s - self.since_s >= self.limits.wait_s)
+        return self.full or (self.planned is None and now_s - self.since_s >= wait_s)
 
     def cut(self) -> Batch:
         """The next batch. Cut again before `done`, it is the same one."""

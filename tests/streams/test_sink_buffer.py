@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pml.streams.sink_buffer import Buffer, Limits, plan_metadata, planned_end
 
-LIMITS = Limits(rows=4, size_bytes=100, wait_s=1.0)
+LIMITS = Limits(rows=4, size_bytes=100)
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ def test_a_batch_names_its_range() -> None:
 
 
 def test_a_batch_is_due_when_it_is_full_or_old() -> None:
-    assert not filled(3).due(50.5)
-    assert filled(3).due(51.0)
-    assert filled(4).due(50.0)
-    assert filled(2, size=60).due(50.0)
-    assert not filled(0).due(100.0)
+    assert not filled(3).due(50.5, wait_s=1.0)
+    assert filled(3).due(51.0, wait_s=1.0)
+    assert filled(4).due(50.0, wait_s=1.0)
+    assert filled(2, size=60).due(50.0, wait_s=1.0)
+    assert not filled(0).due(100.0, wait_s=1.0)
 
 
 def test_a_batch_keeps_the_limits_of_rows_and_bytes() -> None:
@@ -61,9 +61,9 @@ def test_a_planned_end_is_waited_for_and_then_cut_exactly_there() -> None:
     buffer = Buffer(3, 10, LIMITS, planned=16)
     buffer.take([Held(offset) for offset in range(10, 15)], now_s=50.0)
     assert not buffer.full
-    assert not buffer.due(1_000.0)
+    assert not buffer.due(1_000.0, wait_s=1.0)
     buffer.take([Held(offset) for offset in range(15, 19)], now_s=50.0)
-    assert buffer.due(50.0)
+    assert buffer.due(50.0, wait_s=1.0)
     assert buffer.cut().token == "3-10-16"
 
 
@@ -82,7 +82,7 @@ def test_batches_cover_every_offset_once_and_hold_no_more_than_allowed(
     for chunk in chunks:
         buffer.take(records[taken : taken + chunk], now_s=0.0)
         taken += chunk
-        while buffer.due(10.0):
+        while buffer.due(10.0, wait_s=1.0):
             batch = buffer.cut()
             assert batch.first == ends[-1]
             assert [record.offset for record in batch.records] == list(range(batch.first, batch.end))

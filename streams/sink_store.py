@@ -1,0 +1,52 @@
+"""The sink's hands on ClickHouse: connected when it is needed, and again after it was away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from pml.clickhouse.client import Store
+from pml.clickhouse.rows import EVENT_COLUMNS, EVENTS_TABLE
+from pml.schemas.errors import StoreUnavailable
+from pml.streams.connection import store_url
+from pml.streams.settings import Settings
+from pml.streams.sink_rows import Row
+
+
+class SinkStore:
+    """A store that may go away; its address is looked up again each time it comes back."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._store: Store | None = None
+        self._connecting = asyncio.Lock()
+
+    async def insert(self, events: Sequence[Row], token: str) -> None:
+        """Insert rows of events, each range once however often it is repeated.
+
+        Raises:
+            StoreUnavailable: try again with the same token.
+            QueryError: the store will never take them.
+        """
+        store = await self._connected()
+        try:
+            await asyncio.to_thread(store.insert, EVENTS_TABLE, EVENT_COLUMNS, events, token=token)
+        except StoreUnavailable:
+            if self._store is store:
+                self._store = None
+            raise
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    async def _connected(self) -> Store:
+        async with self._connecting:
+            if self._store is None:
+                self._store = await asyncio.to_thread(self._connect)
+            return self._store
+
+    def _connect(self) -> Store:
+        return Store.connect(store_url(self._settings), self._settings.clickhouse.database)

@@ -1,0 +1,240 @@
+"""The sink between a real broker and the real embedded ClickHouse, with faults."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from pml.clickhouse.client import Store
+from pml.clickhouse.migrate import migrate
+from pml.schemas.codec import encode
+from pml.schemas.errors import LogCorrupted
+from pml.schemas.identifiers import session_key
+from pml.streams.client import new_id
+from pml.streams.connection import client_options
+from pml.streams.health import Health
+from pml.streams.log.append import Outgoing
+from pml.streams.log.reader import event_headers
+from pml.streams.settings import Settings
+from pml.streams.sink import Sink
+from pml.streams.topics import ensure_topics
+from tests.fixtures.store import EmbeddedServer, start_embedded
+from tests.log_writer import (
+    LogWriter,
+    run_completed,
+    run_started,
+    speculation_ended,
+    task_completed,
+    task_started,
+)
+
+pytestmark = pytest.mark.integration
+WAIT_S = 60
+SINK_CODE = (
+    "import sys; from pml.streams.worker import run_worker; from pml.streams.settings import Settings; "
+)
+RUN = [run_started(), task_started(), task_completed(), speculation_ended(), run_completed()]
+
+
+@pytest.fixture
+def settings(kafka: str, clickhouse_url: str, database: str, tmp_path: Path) -> Iterator[Settings]:
+    settings = settings_for(kafka, clickhouse_url, database, tmp_path)
+    asyncio.run(ensure_topics(settings))
+    with Store.connect(clickhouse_url, database) as store:
+        migrate(store)
+        # A merge would hide what was inserted twice.
+        for table in ("events_raw", "tasks_raw", "speculations_raw", "runs_raw"):
+            store.command(f"SYSTEM STOP MERGES {database}.{table}")
+        yield settings
+        store.command(f"DROP DATABASE {database} SYNC", use_database=False)
+
+
+def settings_for(kafka: str, url: str, database: str, folder: Path) -> Settings:
+    return Settings.load(
+        data_dir=folder,
+        kafka={
+            "bootstrap_servers": kafka,
+            "topic_prefix": new_id("sink") + ".",
+            "session_timeout_s": 6,
+            "heartbeat_s": 1,
+        },
+        clickhouse={"url": url, "database": database},
+        sink={"batch_rows": 50, "batch_wait_ms": 50},
+    )
+
+
+@asynccontextmanager
+async def sinking(settings: Settings) -> AsyncIterator[Health]:
+    """A sink that runs; its error, if it ends with one, is raised here."""
+    health, stop = Health(settings.data_dir, "sink"), asyncio.Event()
+    running = asyncio.create_task(Sink(settings, health).run(stop))
+    try:
+        yield health
+    finally:
+        stop.set()
+        await asyncio.wait_for(running, WAIT_S)
+
+
+async def until(condition: Callable[[], bool], failed: str) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not await asyncio.to_thread(condition):
+        assert time.monotonic() < deadline, failed
+        await asyncio.sleep(0.05)
+
+
+def stored(settings: Settings, table: str = "events_raw") -> list[tuple[int, int]]:
+    """Partition and offset of every row, repeated ones included."""
+    url = settings.clickhouse.url
+    assert url is not None
+    with Store.connect(url.get_secret_value(), settings.clickhouse.database) as store:
+        answer = store.query(f"SELECT partition, log_offset FROM {table} ORDER BY 1, 2")
+    return [(int(partition), int(offset)) for partition, offset in answer.rows]
+
+
+async def write_runs(log: LogWriter, count: int) -> list[tuple[int, int]]:
+    """Whole runs of a session each; where their events lie."""
+    places: list[tuple[int, int]] = []
+    for _ in range(count):
+        session = new_id("ses")
+        events = await log.write(session, *RUN, run_id=session)
+        places += [(log.partition(session), event.offset) for event in events]
+    return sorted(places)
+
+
+async def test_each_event_that_counts_is_stored_once(settings: Settings) -> None:
+    async with LogWriter(settings) as log, sinking(settings) as health:
+        written = await write_runs(log, 30)
+        late = (await log.write("ses_late", run_started(), run_id="run_1"))[0]
+        written.append((log.partition("ses_late"), late.offset))
+        void = Outgoing(session_key("local", "ses_late"), encode(late), event_headers(late))
+        await log.write_records(log.partition("ses_late"), [void, Outgoing(None, b"garbage")])
+        written += await write_runs(log, 10)
+        await until(lambda: len(stored(settings)) >= len(written), "events are missing")
+        assert stored(settings) == sorted(written)
+        await until(lambda: health.record.facts["lag"] == 0, "the sink does not say that it is done")
+    assert health.record.facts["position"] >= len(written) + 2
+
+
+async def test_views_have_a_row_for_each_end(settings: Settings) -> None:
+    async with LogWriter(settings) as log, sinking(settings):
+        await write_runs(log, 7)
+        await until(lambda: len(stored(settings)) == 35, "events are missing")
+    for table in ("tasks_raw", "speculations_raw"):
+        assert len(stored(settings, table)) == 7
+
+
+async def test_what_cannot_be_read_is_a_dead_letter_and_the_next_is_stored(settings: Settings) -> None:
+    async with LogWriter(settings) as log, sinking(settings):
+        first = (await log.write("ses_1", run_started(), run_id="run_1"))[0]
+        partition = log.partition("ses_1")
+        broken = first.model_copy(update={"seq": 1, "offset": first.offset + 1})
+        record = Outgoing(session_key("local", "ses_1"), b"{not json", event_headers(broken))
+        await log.write_records(partition, [record])
+        await log.write("ses_1", run_completed(), run_id="run_1")
+        await until(lambda: len(stored(settings)) == 2, "the event after the broken one is missing")
+    assert stored(settings) == [(partition, first.offset), (partition, first.offset + 2)]
+    letter = await first_record(settings, settings.topics.dead_letters)
+    headers = dict(letter.headers)
+    assert letter.value == b"{not json"
+    assert headers["pml-dlq-stage"] == b"insert"
+    assert headers["pml-dlq-code"] == b"UNDECODABLE"
+    assert headers["pml-dlq-offset"] == str(first.offset + 1).encode()
+
+
+async def first_record(settings: Settings, topic: str) -> object:
+    consumer = AIOKafkaConsumer(**client_options(settings), auto_offset_reset="earliest")
+    await consumer.start()
+    try:
+        consumer.assign([TopicPartition(topic, 0)])
+        return await asyncio.wait_for(consumer.getone(), WAIT_S)
+    finally:
+        await consumer.stop()
+
+
+async def test_an_event_of_a_newer_release_stops_the_sink_with_a_sentence(settings: Settings) -> None:
+    async with LogWriter(settings) as log:
+        partition = log.partition("ses_1")
+        headers = [("pml-type", b"run.started"), ("pml-offset", str(log.end(partition)).encode())]
+        value = b'{"type":"run.started","version":9,"data":{}}'
+        await log.write_records(partition, [Outgoing(session_key("local", "ses_1"), value, headers)])
+    with pytest.raises(LogCorrupted, match="version 9 is not known"):
+        await asyncio.wait_for(Sink(settings, Health(settings.data_dir, "sink")).run(asyncio.Event()), WAIT_S)
+    assert stored(settings) == []
+
+
+@pytest.mark.parametrize("point", ["sink.after_plan", "sink.after_insert", "sink.after_commit"])
+async def test_a_crash_at_any_step_leaves_each_event_once(settings: Settings, point: str) -> None:
+    # A member that comes back under its own name takes its partitions at once.
+    kafka = settings.kafka.model_copy(update={"group_instance_id": "the-sink"})
+    settings = settings.model_copy(update={"kafka": kafka})
+    async with LogWriter(settings) as log:
+        written = await write_runs(log, 20)
+        crashed = start_sink(settings, f"{point}:3")
+        assert await asyncio.to_thread(crashed.wait, WAIT_S) == -signal.SIGKILL
+        written += await write_runs(log, 20)
+        async with sinking(settings):
+            await until(lambda: len(stored(settings)) >= len(written), "events are missing")
+        assert stored(settings) == sorted(written)
+        assert len(stored(settings, "tasks_raw")) == 40
+
+
+def start_sink(settings: Settings, crash_at: str) -> subprocess.Popen[bytes]:
+    code = SINK_CODE + "run_worker(Settings.load(), ['sink'])"
+    environment = {**os.environ, **settings.environment(), "PML_CRASH_AT": crash_at}
+    return subprocess.Popen([sys.executable, "-c", code], env=environment, cwd=settings.data_dir)
+
+
+async def test_two_sinks_share_the_partitions_and_a_rebalance_doubles_nothing(settings: Settings) -> None:
+    async with LogWriter(settings) as log, sinking(settings):
+        written = await write_runs(log, 10)
+        async with sinking(settings) as second:
+            for _ in range(10):
+                written += await write_runs(log, 4)
+            await until(lambda: bool(second.record.facts.get("partitions")), "the second sink got nothing")
+            written += await write_runs(log, 20)
+            await until(lambda: len(stored(settings)) >= len(written), "events are missing")
+        written += await write_runs(log, 10)
+        await until(lambda: len(stored(settings)) >= len(written), "events are missing")
+    assert stored(settings) == sorted(written)
+
+
+@pytest.fixture
+def own_store(tmp_path: Path) -> Iterator[list[EmbeddedServer]]:
+    """A store that the test may kill and start again; the last one of the list runs."""
+    servers = [start_embedded(tmp_path / "store")]
+    yield servers
+    servers[-1].kill()
+
+
+async def test_a_store_that_is_away_loses_and_doubles_nothing(
+    kafka: str, own_store: list[EmbeddedServer], tmp_path: Path
+) -> None:
+    settings = settings_for(kafka, own_store[0].url, "pml", tmp_path)
+    port = int(own_store[0].url.rpartition(":")[2].strip("/"))
+    await ensure_topics(settings)
+    with Store.connect(own_store[0].url, "pml") as store:
+        migrate(store)
+    async with LogWriter(settings) as log, sinking(settings) as health:
+        written = await write_runs(log, 5)
+        await until(lambda: len(stored(settings)) == len(written), "events are missing")
+        own_store[0].kill()
+        written += await write_runs(log, 100)
+        await until(lambda: health.record.facts.get("blocked") == "store", "the sink does not say so")
+        assert health.record.state == "failed"
+        written += await write_runs(log, 100)
+        own_store.append(start_embedded(tmp_path / "store", port))
+        assert own_store[-1].url == own_store[0].url
+        await until(lambda: len(stored(settings)) >= len(written), "events are missing")
+        await until(lambda: health.record.state == "ready", "the sink does not say that all is well again")
+        assert health.record.facts["blocked"] is None
+    assert stored(settings) == sorted(written)
