@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from pml.schemas.errors import ConfigurationError
 
@@ -31,28 +31,36 @@ class Address:
         Raises:
             ConfigurationError: no such URL. Its message does not show the password.
         """
-        parts = urlsplit(url)
+        parts = _parts(url)
         name = database or parts.path.strip("/") or DEFAULT_DATABASE
-        if parts.scheme not in _PORTS or not parts.hostname:
-            raise ConfigurationError(
-                "The ClickHouse URL must look like http://user:password@host:8123/database."
-            )
         if not _DATABASE.fullmatch(name):
             raise ConfigurationError(
                 "A ClickHouse database is named with letters, digits and _, at most 64.", name=name
             )
         return cls(
             scheme=parts.scheme,
-            host=parts.hostname,
-            port=_port(parts.port, parts.scheme),
+            host=parts.hostname or "",
+            port=parts.port or _PORTS[parts.scheme],
             user=unquote(parts.username or "default"),
             password=unquote(parts.password or ""),
             database=name,
         )
 
+    @property
+    def base_url(self) -> str:
+        """Scheme, host and port alone."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
     def __str__(self) -> str:
-        return f"{self.scheme}://{self.host}:{self.port}/{self.database}"
+        return f"{self.base_url}/{self.database}"
 
 
-def _port(port: int | None, scheme: str) -> int:
-    return port if port is not None else _PORTS[scheme]
+def _parts(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in _PORTS and parts.hostname and parts.port != 0:
+            return parts
+    except ValueError:  # a port that is no number, an IPv6 address without its bracket
+        pass
+    raise ConfigurationError("The ClickHouse URL must look like http://user:password@host:8123/database.")

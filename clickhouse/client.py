@@ -220,11 +220,10 @@ def probe(url: str, timeout_s: float = PROBE_TIMEOUT_S) -> Answer:
     """
     address = Address.parse(url)
     request = {"headers": urllib3.make_headers(basic_auth=f"{address.user}:{address.password}")}
-    base = f"{address.scheme}://{address.host}:{address.port}"
     timeout = urllib3.Timeout(connect=timeout_s, read=timeout_s)
     try:
         with urllib3.PoolManager(timeout=timeout, retries=False) as pool:
-            answer = pool.request("GET", f"{base}/?query=SELECT%20version()", **request)
+            answer = pool.request("GET", f"{address.base_url}/?query=SELECT%20version()", **request)
     except urllib3.exceptions.HTTPError as error:
         raise _unavailable(address) from error
     if answer.status in (401, 403):

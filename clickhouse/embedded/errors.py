@@ -56,7 +56,7 @@ _CODES_BY_STATUS = {
 }
 _STATUS = {code: status for status, codes in _CODES_BY_STATUS.items() for code in codes}
 _PREFIX = re.compile(r"(?:Code: (?P<code>\d+)\. DB::Exception: )+")
-_TRAILERS = re.compile(r"(?:\s*\((?:version [^)]*|(?P<name>[A-Z][A-Z0-9_]{3,}))\))+$")
+_TRAILERS = re.compile(r"(?:\s*\((?:version [^)]*|(?P<name>[A-Z][A-Z0-9_]{3,}))\)\.?)+$")
 
 
 class ClickHouseError(Exception):
