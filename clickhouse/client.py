@@ -42,8 +42,8 @@ WRITE_SETTINGS = {
     "deduplicate_blocks_in_dependent_materialized_views": 1,
 }
 
-# Codes of ClickHouse that pass: it is overloaded, read-only for a while, or its disk is full.
-_PASSING = frozenset({202, 203, 209, 210, 225, 236, 241, 242, 243, 252, 319, 394, 425, 439, 999})
+# Codes of ClickHouse that pass: it is overloaded, too slow now, read-only for a while, or its disk is full.
+_PASSING = frozenset({75, 159, 202, 203, 209, 210, 225, 236, 241, 242, 243, 252, 319, 394, 425, 439, 999})
 _PREFIX = re.compile(r"^.*?server response: |(?:Code: \d+\. )?DB::Exception: ", re.DOTALL)
 _WRONG_CREDENTIALS = frozenset({192, 193, 194, 516})
 _READER_HINTS = {
