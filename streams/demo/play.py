@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from pml.clickhouse.client import Store
-from pml.clickhouse.query import run_named
+from pml.clickhouse.query import run_query
 from pml.schemas.errors import WaitedTooLong
 from pml.schemas.workflow import Workflow
 from pml.streams.client import IntentProducer, ResultReader
@@ -107,7 +107,7 @@ async def _stack(settings: Settings, say: Say) -> AsyncIterator[None]:
 async def _ask(settings: Settings, run_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     def ask() -> dict[str, list[dict[str, Any]]]:
         with Store.connect(store_url(settings), settings.clickhouse.database) as store:
-            return {name: run_named(store, name).dicts() for name in QUERIES}
+            return {name: run_query(store, name).as_dicts() for name in QUERIES}
 
     await _until_stored(settings, run_ids)
     return await asyncio.to_thread(ask)
