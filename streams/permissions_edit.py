@@ -30,9 +30,9 @@ def approve(path: Path, pattern: str, changes: dict[str, Any]) -> dict[str, Any]
     """
     text = path.read_text(encoding="utf-8") if path.exists() else NEW_FILE
     before = _parsed(path, text)
-    entry = {**(before.get("tools") or {}).get(pattern, {}), **changes}
+    entry = {**(before.get("tools", {})).get(pattern, {}), **changes}
     after = with_entry(text, pattern, entry)
-    wanted = {**before, "tools": {**(before.get("tools") or {}), pattern: entry}}
+    wanted = {**before, "tools": {**(before.get("tools", {})), pattern: entry}}
     if _parsed(path, after) != wanted:
         raise ConfigurationError(f"{path} cannot be edited; add this yourself: {_line(pattern, entry)}")
     _write(path.resolve(), after)
@@ -55,11 +55,12 @@ def with_entry(text: str, pattern: str, entry: dict[str, Any]) -> str:
     if found is not None:
         key, value = found
         return text[: key.start_mark.index] + _line(pattern, entry, root) + text[_end(value) :]
-    if not tools.value:
+    if not tools.value and not root.flow_style:
         return text[: tools.start_mark.index].rstrip() + _block(pattern, entry) + text[_end(tools) :]
     if tools.flow_style:
-        place = _end(tools.value[-1][1])
-        return f"{text[:place]}, {_line(pattern, entry, root)}{text[place:]}"
+        place = _end(tools.value[-1][1]) if tools.value else tools.start_mark.index + 1
+        comma = ", " if tools.value else ""
+        return f"{text[:place]}{comma}{_line(pattern, entry, root)}{text[place:]}"
     return _after_last(text, tools, pattern, entry)
 
 
@@ -113,10 +114,15 @@ def _end(node: yaml.Node) -> int:
 def _parsed(path: Path, text: str) -> dict[str, Any]:
     try:
         content = yaml.safe_load(text) or {}
-        PermissionFile.model_validate(content)
+        PermissionFile.model_validate(_without_empty(content))
     except yaml.YAMLError:
         raise ConfigurationError(f"{path} is no valid YAML") from None
     except ValidationError as error:
         raise ConfigurationError(f"{path}: {explain(error)}") from None
     assert isinstance(content, dict)
-    return content
+    return _without_empty(content)
+
+
+def _without_empty(content: Any) -> Any:
+    """`tools:` with nothing behind it is how people begin such a file."""
+    return {k: v for k, v in content.items() if v is not None} if isinstance(content, dict) else content

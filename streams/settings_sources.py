@@ -43,7 +43,7 @@ class MappingSource(PydanticBaseSettingsSource):
 def sources(
     settings_cls: type[BaseSettings], variables: PydanticBaseSettingsSource
 ) -> tuple[PydanticBaseSettingsSource, ...]:
-    """All sources but arguments, the strongest first: `PML_…` variables, aliases, secret files, `pml.toml`."""
+    """All sources but arguments, the strongest first: `PML_…` variables, aliases, secret files, the file."""
     own = _without_secret_files(variables())
     found = (own, alias_values(os.environ), secret_file_values(os.environ), toml_values())
     return tuple(MappingSource(settings_cls, values) for values in found)
@@ -104,10 +104,10 @@ def origins(settings_cls: type[BaseSettings], environment: Mapping[str, str]) ->
     found: dict[SettingPath, str] = {}
     for file in files():
         found |= {path: str(file) for path, _ in leaves(toml_values())}
-    for path in SECRETS:
-        named = [variable for variable in _file_variables(path) if environment.get(variable)]
+    for secret in SECRETS:
+        named = [variable for variable in _file_variables(secret) if environment.get(variable)]
         if named:
-            found[path] = named[0]
+            found[secret] = named[0]
     found |= {path: variable for variable, path in ALIASES.items() if environment.get(variable)}
     upper = {name.upper(): name for name, value in environment.items() if value}
     for path in _all_paths(settings_cls):
