@@ -8,12 +8,13 @@ known, or it is in doubt, and then only reading the partition tells.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError, MessageSizeTooLargeError
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError, RecordListTooLargeError
 
 from pml.schemas.errors import BrokerUnavailable, PMLError
 from pml.schemas.topics import LOG_BYTES_MAX
@@ -141,26 +142,34 @@ class Appender:
         Raises:
             InDoubt, EventsTooLarge, BrokerUnavailable: as for `append`.
         """
+        async with self.producer() as producer:
+            batch = _filled(producer.create_batch(), records)
+            waiting = self._sent(producer, batch, topic, partition)
+            return int((await asyncio.wait_for(waiting, self._timeout_s)).offset)
+
+    @asynccontextmanager
+    async def producer(self) -> AsyncIterator[Any]:
+        """The producer, for one use; after any error in it there will be another.
+
+        Raises:
+            InDoubt: the use ended with an error of Kafka, or timed out.
+            EventsTooLarge: the broker refuses that much at once.
+            BrokerUnavailable: there is no producer.
+        """
         producer = await self._current()
-        batch = _filled(producer.create_batch(), records)
         try:
-            acknowledged = await asyncio.wait_for(
-                self._sent(producer, batch, topic, partition), self._timeout_s
-            )
-        except MessageSizeTooLargeError as error:
-            self._renew(producer)
-            raise EventsTooLarge(
-                f"the broker refuses a batch of {batch.size()} bytes for {topic}: {error}"
-            ) from error
-        except asyncio.CancelledError:
-            self._renew(producer)
+            yield producer
+        except EventsTooLarge:
             raise
+        except (MessageSizeTooLargeError, RecordListTooLargeError) as error:
+            self._renew(producer)
+            raise EventsTooLarge(f"the broker refuses that much at once: {error}") from error
         except (KafkaError, TimeoutError, OSError, AssertionError) as error:
             self._renew(producer)
-            raise InDoubt(
-                f"no acknowledgement for {topic}/{partition}: {type(error).__name__} {error}".rstrip()
-            ) from error
-        return int(acknowledged.offset)
+            raise InDoubt(f"no acknowledgement: {type(error).__name__} {error}".rstrip()) from error
+        except BaseException:
+            self._renew(producer)
+            raise
 
     async def _sent(self, producer: Any, batch: Any, topic: str, partition: int) -> Any:
         return await (await producer.send_batch(batch, topic, partition=partition))

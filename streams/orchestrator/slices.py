@@ -1,0 +1,145 @@
+"""Deciding a chunk of inputs in memory, in slices of one record batch (DESIGN §2, rule 3, step 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import structlog
+
+from pml.processors.workflow import Catalog, Input, Session, Step, Unreadable, decide, needs
+from pml.schemas.calls import CallCancel, CallEnded, CallError, CallRun
+from pml.schemas.codec import encode
+from pml.schemas.commands import Command
+from pml.schemas.errors import LogCorrupted, PMLError
+from pml.schemas.events import Event
+from pml.schemas.identifiers import session_key
+from pml.schemas.topics import LOG_BYTES_MAX
+from pml.streams.log.append import BATCH_BYTES, BATCH_OVERHEAD_BYTES, EventsTooLarge, Outgoing
+from pml.streams.log.reader import event_headers
+from pml.streams.orchestrator.payloads import PayloadCache
+from pml.streams.orchestrator.states import States
+
+TOO_LARGE = (
+    "what this record leads to does not fit one batch of the log; split the workflow or its literals, "
+    "or let the tool return less"
+)
+
+log = structlog.get_logger("pml.orchestrator")
+
+
+class DecisionFailed(PMLError):
+    """The core could not decide an input: a defect of PML, which must not stop the sessions beside it."""
+
+    code = "DECISION_FAILED"
+
+
+@dataclass
+class Slice:
+    """What one batch will hold, and what becomes true when it counts."""
+
+    base: int
+    records: list[Outgoing] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    sessions: dict[bytes, Session] = field(default_factory=dict)
+    causes: dict[str, int] = field(default_factory=dict)
+    handled: dict[str, int] = field(default_factory=dict)
+    messages: list[CallRun | CallCancel] = field(default_factory=list)
+    failures: list[tuple[Input, PMLError]] = field(default_factory=list)
+    inputs: int = 0
+    size: int = BATCH_OVERHEAD_BYTES
+
+    @property
+    def end(self) -> int:
+        """The offset after its last record."""
+        return self.base + len(self.records)
+
+    def pass_over(self, source: Input) -> None:
+        """The input needs no event."""
+        self.handled[source.topic] = source.offset
+        self.inputs += 1
+
+    def add(self, source: Input, step: Step, records: Sequence[Outgoing]) -> None:
+        """Take in what follows from an input."""
+        self.pass_over(source)
+        if not step.events or step.session is None:
+            return
+        self.records += records
+        self.events += step.events
+        self.size += sum(record.size for record in records)
+        self.sessions[session_key(source.tenant, source.session_id)] = step.session
+        self.causes[source.topic] = source.offset
+        self.messages += [*step.calls, *step.cancels]
+
+
+@dataclass(frozen=True, slots=True)
+class Decider:
+    """Decides inputs of one partition against its states."""
+
+    states: States
+    payloads: PayloadCache
+
+    async def slice(
+        self, inputs: Sequence[Input], base: int, handled: Mapping[str, int], catalog: Catalog
+    ) -> Slice:
+        """As many of the inputs, from the first, as fit one batch of 1 MiB; at least one.
+
+        An input at or below the highest handled offset of its topic is passed over.
+
+        Raises:
+            BrokerUnavailable: payloads cannot be read.
+            LogCorrupted: the states do not follow the log.
+        """
+        found = Slice(base)
+        for source in inputs:
+            if source.offset <= handled.get(source.topic, -1):
+                found.pass_over(source)
+                continue
+            step, records, failure = await self._decided(found, source, catalog)
+            if found.records and found.size + sum(record.size for record in records) > BATCH_BYTES:
+                break
+            found.add(source, step, records)
+            if failure is not None:
+                found.failures.append((source, failure))
+        return found
+
+    async def _decided(
+        self, found: Slice, source: Input, catalog: Catalog
+    ) -> tuple[Step, list[Outgoing], PMLError | None]:
+        """The step that fits: the input's own, else the one of its refusal, else none and why."""
+        key = session_key(source.tenant, source.session_id)
+        session = found.sessions.get(key) or self.states.get(key)
+        failure: PMLError | None = None
+        for candidate in _candidates(source):
+            payloads = await self.payloads.get(needs(session, candidate))
+            try:
+                step = decide(session, candidate, payloads, catalog, found.end)
+                records = [_outgoing(event) for event in step.events]
+            except LogCorrupted:
+                raise
+            except Exception as error:
+                log.exception("decision failed", topic=source.topic, offset=source.offset)
+                failure = DecisionFailed(f"{type(error).__name__}: a defect of PML, please report it")
+                break
+            if BATCH_OVERHEAD_BYTES + sum(record.size for record in records) <= LOG_BYTES_MAX:
+                return step, records, None
+            failure = EventsTooLarge(TOO_LARGE)
+        return Step((), session, (), ()), [], failure
+
+
+def _candidates(source: Input) -> Iterator[Input]:
+    """The input, and, if what follows from it is too large, the same input as a refusal."""
+    yield source
+    message = source.message
+    if isinstance(message, Command):
+        refusal = Unreadable(EventsTooLarge.code, TOO_LARGE, message.command_id, message.type)
+        yield replace(source, message=refusal)
+    elif isinstance(message, CallEnded):
+        error = CallError(code=EventsTooLarge.code, message=TOO_LARGE)
+        yield replace(
+            source, message=message.model_copy(update={"status": "error", "result": None, "error": error})
+        )
+
+
+def _outgoing(event: Event) -> Outgoing:
+    return Outgoing(session_key(event.tenant, event.session_id), encode(event), event_headers(event))
