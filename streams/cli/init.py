@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -30,8 +31,8 @@ MCP_SERVERS = """\
 # The MCP servers that workflows may call. ${NAME} is replaced by the environment variable NAME.
 mcpServers:
   time:
-    command: mcp-server-time            # pip install mcp-server-time
-    args: [--local-timezone, UTC]
+    command: @PYTHON@
+    args: [-m, mcp_server_time, --local-timezone, UTC]  # pip install mcp-server-time
 """
 MCP_PERMISSIONS = """\
 # What may run, and what may run early. A tool that is not named here does not run at all.
@@ -76,7 +77,8 @@ def init(
     folder.mkdir(parents=True, exist_ok=True)
     written = [name for name in FILES if not (folder / name).exists()]
     for name in written:
-        (folder / name).write_text(FILES[name], encoding="utf-8")
+        text = FILES[name].replace("@PYTHON@", sys.executable)
+        (folder / name).write_text(text, encoding="utf-8")
     for name in FILES:
         note(f"{folder / name}: {'written' if name in written else 'exists, left as it is'}")
     if json:
