@@ -16,7 +16,8 @@ from pml.processors.speculation.metrics import (
 from pml.schemas.codec import open_envelope, upcast
 from pml.schemas.errors import LogCorrupted, PMLError, UndecodableRecord, UnknownMessage
 from pml.schemas.events import EVENTS
-from pml.streams.log.reader import TYPE_HEADER, LogRecord, counted, header
+from pml.streams.dead_letters import Received
+from pml.streams.log.reader import TYPE_HEADER, counted, header
 
 _TYPES = {name.encode(): name for name in OBSERVED}
 
@@ -26,7 +27,7 @@ class Folded:
     """What a chunk added, and the records that count but cannot be read."""
 
     seen: list[Observation] = field(default_factory=list)
-    broken: list[tuple[LogRecord, PMLError]] = field(default_factory=list)
+    broken: list[tuple[Received, PMLError]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -49,16 +50,17 @@ class PartitionMetrics:
         """State and guard in one value."""
         return encode_totals(self.totals, self.offset)
 
-    def fold(self, records: Iterable[LogRecord]) -> Folded:
+    def fold(self, records: Iterable[Received]) -> Folded:
         """Fold what is not in the accounts yet; only types that matter are decoded.
 
         Raises:
-            LogCorrupted: an event of a newer release; nothing of this chunk is in the accounts then.
+            LogCorrupted: an event of a newer release, or a hole; nothing of this chunk is in the accounts.
         """
         folded = Folded()
         last = self.offset
         for record in records:
             if record.offset > last:
+                _refuse_hole(last, record.offset)
                 last = record.offset
                 _look(record, folded)
         for seen in folded.seen:
@@ -67,7 +69,13 @@ class PartitionMetrics:
         return folded
 
 
-def _look(record: LogRecord, folded: Folded) -> None:
+def _refuse_hole(last: int, offset: int) -> None:
+    """The log's offsets are dense; only a new fold may begin later than its first one."""
+    if last >= 0 and offset != last + 1:
+        raise LogCorrupted(f"the log goes on at offset {offset} after {last}: records in between are gone")
+
+
+def _look(record: Received, folded: Folded) -> None:
     kind = _TYPES.get(header(record, TYPE_HEADER) or b"")
     if kind is None or not counted(record):
         return
@@ -80,7 +88,7 @@ def _look(record: LogRecord, folded: Folded) -> None:
         folded.seen.append(seen)
 
 
-def _observation(kind: str, record: LogRecord) -> Observation | None:
+def _observation(kind: str, record: Received) -> Observation | None:
     try:
         return observe(kind, upcast(open_envelope(record.value), EVENTS[kind].VERSION).fields["data"])
     except UnknownMessage as error:

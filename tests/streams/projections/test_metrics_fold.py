@@ -109,3 +109,10 @@ def test_an_event_of_a_newer_release_stops_the_fold_and_leaves_the_accounts() ->
     with pytest.raises(LogCorrupted, match="version 2"):
         metrics.fold([record(0, speculation_ended()), newer])
     assert metrics == PartitionMetrics()
+
+
+def test_a_hole_in_the_log_stops_the_fold() -> None:
+    metrics = folded([record(5, speculation_ended())])
+    with pytest.raises(LogCorrupted, match="offset 7 after 5"):
+        metrics.fold([record(7, speculation_ended())])
+    assert metrics.offset == 5

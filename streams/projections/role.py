@@ -1,0 +1,159 @@
+"""The role `metrics`: a Faust agent folds the log into a table, one value a partition (DESIGN §2, rule 8)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import structlog
+from aiokafka import AIOKafkaProducer
+from faust.types import TP
+
+from pml.processors.speculation.metrics import Observation
+from pml.schemas.errors import LogCorrupted
+from pml.schemas.identifiers import split_tool
+from pml.schemas.topics import SESSION_PARTITIONS
+from pml.streams.app import ChunkApp, chunk_topic, make_app, run_app
+from pml.streams.connection import producer_options
+from pml.streams.dead_letters import dead_letter
+from pml.streams.health import Health
+from pml.streams.projections.metrics import PartitionMetrics
+from pml.streams.projections.table import CHANGELOG, ROLE, TABLE, key_of
+from pml.streams.settings import Settings
+from pml.streams.sources import opened
+from pml.streams.telemetry import (
+    CONSUMER_LAG,
+    RUN_DURATION,
+    RUNS,
+    SPECULATION_SAVED,
+    SPECULATION_WASTED,
+    SPECULATIONS,
+)
+
+# As often as health is written.
+TELL_S = 0.5
+
+log = structlog.get_logger("pml.metrics")
+
+
+class Metrics:
+    """Folds every partition it owns; state and guard are one table value, so a repeat changes nothing."""
+
+    name = ROLE
+
+    def __init__(self, settings: Settings, health: Health) -> None:
+        self._settings = settings
+        self._health = health
+        self._topic = settings.topics.events
+        self._partitions: dict[int, PartitionMetrics] = {}
+        self._owned: set[int] = set()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Fold until `stop` is set.
+
+        Raises:
+            LogCorrupted: an event or a stored value of a newer release, or a hole in the log.
+        """
+        self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._app = make_app(ROLE, self._settings, positions=self._positions)
+        self._table = self._app.Table(
+            TABLE,
+            key_type=bytes,
+            value_type=bytes,
+            partitions=SESSION_PARTITIONS,
+            extra_topic_configs=CHANGELOG,
+        )
+        self._app.agent(chunk_topic(self._app, self._topic), name="fold", concurrency=1)(self._fold)
+        self._listen(self._app)
+        producer = AIOKafkaProducer(**producer_options(self._settings))
+        async with opened(producer, self._settings) as self._producer:
+            telling = asyncio.create_task(self._tell_often())
+            try:
+                await run_app(self._app, stop, self._failure, telling)
+            finally:
+                telling.cancel()
+
+    def _listen(self, app: ChunkApp) -> None:
+        """Faust holds receivers weakly unless told otherwise."""
+        app.on_partitions_revoked.connect(self._on_revoked, weak=False)
+        app.on_partitions_assigned.connect(self._on_assigned, weak=False)
+        app.on_rebalance_complete.connect(self._on_restored, weak=False)
+
+    async def _on_revoked(self, app: ChunkApp, revoked: set[TP], **options: Any) -> None:
+        self._partitions.clear()
+
+    async def _on_assigned(self, app: ChunkApp, assigned: set[TP], **options: Any) -> None:
+        """What this process had written of a partition that is lost would be stale when it comes back."""
+        self._partitions.clear()
+        owned = {pair.partition for pair in assigned if pair.topic == self._topic}
+        for partition in self._owned - owned:
+            self._table.data.data.pop(key_of(partition), None)
+        self._owned = owned
+
+    async def _on_restored(self, app: ChunkApp, **options: Any) -> None:
+        self._health.ready(partitions=len(self._owned))
+
+    def _positions(self, assigned: Iterable[TP]) -> Mapping[TP, int]:
+        """Begin after the guard, whatever the group committed."""
+        mine = [pair for pair in assigned if pair.topic == self._topic]
+        return {pair: self._stored(pair.partition).offset + 1 for pair in mine}
+
+    async def _fold(self, stream: Any) -> None:
+        async for event in stream.events():
+            try:
+                await self._fold_chunk(event.message.partition, event.value)
+            except Exception as error:
+                # Raised out of an agent, Faust would pass over the chunk.
+                self._fail(error)
+                await asyncio.get_running_loop().create_future()
+
+    async def _fold_chunk(self, partition: int, records: list[Any]) -> None:
+        metrics = self._partitions.get(partition)
+        if metrics is None:
+            metrics = self._partitions[partition] = self._stored(partition)
+        folded = metrics.fold(records)
+        for record, error in folded.broken:
+            await dead_letter(self._producer, self._settings.topics, record, "project", error)
+        self._table[key_of(partition)] = metrics.encode()
+        for seen in folded.seen:
+            count(seen)
+
+    def _stored(self, partition: int) -> PartitionMetrics:
+        return PartitionMetrics.decode(self._table.data.data.get(key_of(partition)))
+
+    def _fail(self, error: Exception) -> None:
+        log.error("the fold stops", error=str(error), exc_info=not isinstance(error, LogCorrupted))
+        if not self._failure.done():
+            self._failure.set_exception(error)
+
+    async def _tell_often(self) -> None:
+        while True:
+            await asyncio.sleep(TELL_S)
+            self._tell()
+
+    def _tell(self) -> None:
+        lags = {partition: self._lag(partition) for partition in self._partitions}
+        for partition, records in lags.items():
+            CONSUMER_LAG.labels(ROLE, self._topic, partition).set(records)
+        position = sum(metrics.offset + 1 for metrics in self._partitions.values())
+        self._health.progress(lag=sum(lags.values()), position=position)
+
+    def _lag(self, partition: int) -> int:
+        end = self._app.consumer.highwater(TP(self._topic, partition)) or 0
+        return max(0, end - 1 - self._partitions[partition].offset)
+
+
+def count(seen: Observation) -> None:
+    """Add what was folded to this process's Prometheus metrics."""
+    if seen.account == "run":
+        RUNS.labels(seen.subject).inc()
+        RUN_DURATION.observe(seen.duration_ms / 1000)
+    elif seen.account == "repeated":
+        SPECULATION_SAVED.inc(seen.saved_ms / 1000)
+    elif seen.account == "ended":
+        SPECULATIONS.labels(*split_tool(seen.subject), seen.fate, seen.reason).inc()
+        if seen.fate == "served":
+            SPECULATION_SAVED.inc(seen.saved_ms / 1000)
+        else:
+            SPECULATION_WASTED.inc(seen.tool_ms / 1000)
