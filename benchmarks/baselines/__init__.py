@@ -1,0 +1,1 @@
+"""Programs that know nothing of PML: what its figures are divided by."""

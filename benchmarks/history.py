@@ -1,0 +1,153 @@
+"""A log as real sessions leave it: workflows drawn with a seed, decided by the core itself."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from pml.processors.workflow import Address, Catalog, Input, Policy, Session, decide, needs
+from pml.schemas.calls import CallEnded, CallError, CallRun, ToolResult
+from pml.schemas.catalog import CatalogRecord, PermissionRecord, ServerTools, Tool, ToolHints
+from pml.schemas.commands import Command, RunStart
+from pml.schemas.events import Event
+from pml.schemas.identifiers import session_key
+from pml.schemas.permissions import PermissionFile
+from pml.schemas.times import to_rfc3339
+from pml.schemas.topics import SESSION_PARTITIONS, Topics
+from pml.schemas.workflow import Workflow
+from pml.streams.connection import partition_for
+
+START_MS = 1_700_000_000_000
+SERVERS = ("files", "git", "search", "tickets")
+READS, WRITES = ("read", "list", "find", "show", "parse"), ("write", "close")
+FAILURE_SHARE = 0.03
+WRITE_SHARE = 0.1
+RUNS_PER_SESSION = 3
+LAYERS = (2, 5)
+LAYER_TASKS = (1, 4)
+TEXT_BYTES = (40, 1_200)
+TOOL_MS = (2, 400)
+TOPICS = Topics()
+
+
+def catalog() -> Catalog:
+    """Four servers of seven tools each, all approved."""
+    found = Catalog(Policy(hash_key=b"the key of measured histories ..."))
+    entries: dict[str, Any] = {}
+    for server in SERVERS:
+        tools = tuple(Tool(name=name, hints=ToolHints(), definition=name) for name in (*READS, *WRITES))
+        data = ServerTools(server=server, status="listed", tools=tools)
+        found = found.with_record(CatalogRecord(kind="tool", id=server, data=data))
+        touches = [f"{server}:{{path}}"]
+        entries |= {f"{server}:{name}": {"scope": "readonly", "touches": touches} for name in READS}
+        entries |= {f"{server}:{name}": {"scope": "filesystem", "touches": touches} for name in WRITES}
+    file = PermissionFile.model_validate(
+        {"tools": {name: {**entry, "approval": "auto"} for name, entry in entries.items()}}
+    )
+    record = PermissionRecord(file=file, hash="measured")
+    return found.with_record(CatalogRecord(kind="permission", id="file", data=record))
+
+
+def history(events: int, seed: int) -> dict[int, list[Event]]:
+    """At least so many events by partition, each at the offset that it was decided for."""
+    drawn, snapshot = random.Random(seed), catalog()
+    log: dict[int, list[Event]] = {number: [] for number in range(SESSION_PARTITIONS)}
+    written = 0
+    while written < events:
+        session = _LiveSession(f"ses_{drawn.getrandbits(64):016x}", snapshot, drawn)
+        partition = log[partition_for(session_key("local", session.session_id))]
+        for event in session.events(len(partition)):
+            partition.append(event)
+            written += 1
+    return log
+
+
+@dataclass
+class _LiveSession:
+    """One session: its runs one after another, its calls answered in the order they were made."""
+
+    session_id: str
+    catalog: Catalog
+    drawn: random.Random
+    state: Session | None = None
+    time_ms: int = START_MS
+    payloads: dict[Address, Any] = field(default_factory=dict)
+    calls: deque[CallRun] = field(default_factory=deque)
+    _inputs: int = 0
+
+    def events(self, log_end: int) -> Iterator[Event]:
+        """All events of the session, the first one at this offset."""
+        for number in range(RUNS_PER_SESSION):
+            for event in self._decided(TOPICS.commands, self._start(number), log_end):
+                log_end += 1
+                yield event
+            while self.calls:
+                for event in self._decided(TOPICS.tool_outcomes, self._answer(self.calls.popleft()), log_end):
+                    log_end += 1
+                    yield event
+
+    def _decided(self, topic: str, message: Command | CallEnded, log_end: int) -> tuple[Event, ...]:
+        self._inputs += 1
+        self.time_ms += self.drawn.randint(1, 50)
+        given = Input(topic, 0, self._inputs, self.time_ms, "local", self.session_id, message)
+        self.payloads[given.address] = message.data if isinstance(message, Command) else message.result
+        wanted = {address: self.payloads[address] for address in needs(self.state, given)}
+        step = decide(self.state, given, wanted, self.catalog, log_end)
+        self.state = step.session
+        self.calls.extend(step.calls)
+        return step.events
+
+    def _start(self, number: int) -> Command:
+        run_id = f"run_{self.session_id}_{number}"
+        return Command(
+            type=RunStart.TYPE,
+            command_id=f"cmd_{run_id}",
+            session_id=self.session_id,
+            run_id=run_id,
+            data=RunStart(workflow=Workflow.model_validate(drawn_workflow(self.drawn))),
+        )
+
+    def _answer(self, call: CallRun) -> CallEnded:
+        failed = self.drawn.random() < FAILURE_SHARE
+        text = "".join(self.drawn.choices("abcdefgh \n", k=self.drawn.randint(*TEXT_BYTES)))
+        return CallEnded(
+            call_id=call.call_id,
+            tenant="local",
+            session_id=self.session_id,
+            status="error" if failed else "ok",
+            result=None if failed else ToolResult(structured={"text": text, "path": f"p{len(text) % 7}"}),
+            error=CallError(code="TOOL_FAILED", message="it failed") if failed else None,
+            started_at=to_rfc3339(self.time_ms),
+            duration_ms=float(self.drawn.randint(*TOOL_MS)),
+        )
+
+
+def drawn_workflow(drawn: random.Random) -> dict[str, Any]:
+    """A few layers of a few calls; half of them take an argument from the layer before."""
+    tasks: list[dict[str, Any]] = []
+    before: list[str] = []
+    for _ in range(drawn.randint(*LAYERS)):
+        layer = [
+            _task(f"n{len(tasks) + number}", before, drawn) for number in range(drawn.randint(*LAYER_TASKS))
+        ]
+        tasks += layer
+        before = [task["id"] for task in layer]
+    return {"name": f"workflow {len(tasks)}", "tasks": tasks}
+
+
+def _task(name: str, before: list[str], drawn: random.Random) -> dict[str, Any]:
+    tool = drawn.choice(WRITES if drawn.random() < WRITE_SHARE else READS)
+    arguments: dict[str, Any] = {"path": f"folder/{drawn.randint(0, 50)}.md"}
+    if before and drawn.random() < 0.5:
+        reference = f"{drawn.choice(before)}.path"
+        arguments["path"] = {"type": "reference", "expression": reference}
+    return {
+        "id": name,
+        "tool": f"{drawn.choice(SERVERS)}:{tool}",
+        "arguments": arguments,
+        "depends_on": before,
+        "safe_to_fail": True,
+    }

@@ -1,0 +1,110 @@
+"""What people and programs get: a table, and one JSON file a benchmark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.figures import Bound, Figure
+from benchmarks.machine import BUSY_SHARE
+from pml.schemas.times import to_rfc3339
+from pml.streams.local.stack import write_whole
+
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The figures of one benchmark and all that is needed to measure them again."""
+
+    name: str
+    figures: tuple[Figure, ...]
+    rounds: int
+    seed: int
+    commit: str
+    machine: Mapping[str, Any]
+    busy_share: float
+    took_s: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """The result as JSON-serialisable values."""
+        return {
+            "name": self.name,
+            "figures": [figure.as_dict() for figure in self.figures],
+            "rounds": self.rounds,
+            "seed": self.seed,
+            "commit": self.commit,
+            "machine": dict(self.machine),
+            "busy_share": round(self.busy_share, 2),
+            "took_s": round(self.took_s, 1),
+            "measured_at": to_rfc3339(time.time_ns() // 1_000_000),
+        }
+
+    def write(self, folder: Path = RESULTS) -> Path:
+        """Replace the result of this name."""
+        path = folder / f"{self.name}.json"
+        write_whole(path, orjson.dumps(self.as_dict(), option=orjson.OPT_INDENT_2) + b"\n")
+        return path
+
+
+def show(results: Sequence[Result], console: Console) -> None:
+    """The table of ratios, and below it where they come from."""
+    table = Table(title="PML ÷ baseline, median of the rounds")
+    for column in ("benchmark", "figure"):
+        table.add_column(column, no_wrap=True)
+    for column in ("PML", "baseline", "ratio", "min–max", "must be", "aim", ""):
+        table.add_column(column, justify="right", no_wrap=True)
+    for result in results:
+        for figure in result.figures:
+            table.add_row(result.name, *_cells(figure))
+        table.add_section()
+    console.print(table)
+    for result in results:
+        for line in _footnotes(result):
+            console.print(line, markup=False, highlight=False)
+
+
+def _cells(figure: Figure) -> tuple[str, ...]:
+    bound = figure.bound
+    return (
+        figure.name,
+        f"{_number(median(figure.values))} {figure.unit}",
+        f"{_number(median(figure.baseline))} {figure.unit}",
+        f"{figure.ratio:.2f}",
+        f"{min(figure.ratios):.2f}–{max(figure.ratios):.2f}",
+        _limit(bound),
+        f"{bound.aim:g}" if bound and bound.aim is not None else "",
+        {True: "[green]held[/]", False: "[bold red]NOT HELD[/]", None: ""}[figure.held],
+    )
+
+
+def _limit(bound: Bound | None) -> str:
+    if bound is None:
+        return ""
+    return f"{'≥' if bound.sense == 'at least' else '≤'} {bound.limit:g}"
+
+
+def _footnotes(result: Result) -> list[str]:
+    machine = result.machine
+    lines = [
+        f"{result.name}: {result.rounds} rounds, seed {result.seed}, commit {result.commit}, "
+        f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}, "
+        f"{result.took_s:.0f} s"
+    ]
+    if result.busy_share > BUSY_SHARE:
+        lines.append(
+            f"  others took {result.busy_share:.0%} of the cores when it began: do not trust these figures"
+        )
+    return lines + [f"  {figure.name}: {figure.note}" for figure in result.figures if figure.note]
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"

@@ -1,0 +1,1 @@
+"""MCP servers that exist to be measured with."""
