@@ -14,7 +14,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "PML needs Python 3.11 or newer: make PYTHON=python3.12 …" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing PML and its pinned requirements into $(VENV) (once) …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock || { echo "A package could not be fetched. PML needs a Python package index: check the network or PIP_INDEX_URL, then run make again." >&2; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements.lock || { echo "A package could not be fetched. PML needs a Python package index: check the network or PIP_INDEX_URL, then run make again." >&2; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from pml.streams.local.kafka import EmbeddedKafka
+from tests.fixtures.store import clickhouse_url, database, empty_store
+
+__all__ = ["clickhouse_url", "database", "empty_store", "kafka"]
 
 
 @pytest.fixture(scope="session")
