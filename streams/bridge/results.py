@@ -103,9 +103,7 @@ def _oversized(message: str) -> Answer:
 
 def _protocol_error(code: int, message: str) -> CallError:
     """JSON-RPC's own codes say more than words do."""
-    if code in (types.METHOD_NOT_FOUND, types.INVALID_PARAMS) and "unknown tool" in message.lower():
-        return CallError(code="TOOL_NOT_FOUND", type="NOT_FOUND", message=_cut(message))
-    if code == types.INVALID_PARAMS:
+    if code == types.INVALID_PARAMS and classify(message) != "NOT_FOUND":
         return CallError(code="TOOL_ERROR", type="VALIDATION", message=_cut(message))
     if code == types.INVALID_REQUEST and message.endswith("not supported"):
         return CallError(

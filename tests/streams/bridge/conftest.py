@@ -28,11 +28,11 @@ class EventLog:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def entries(self, what: str | None = None) -> list[dict[str, Any]]:
+    def entries(self, what: str | None = None, call_id: str | None = None) -> list[dict[str, Any]]:
         if not self.path.exists():
             return []
         lines = [json.loads(line) for line in self.path.read_text().splitlines()]
-        return [line for line in lines if what is None or line["what"] == what]
+        return [line for line in lines if what in (None, line["what"]) and call_id in (None, line["call_id"])]
 
 
 @pytest.fixture

@@ -150,7 +150,7 @@ async def test_tool_errors_carry_the_contracts_types(new_server: NewServer, trou
         _, _, error = await ask(server, "fail", message=message)
         assert (error.type, error.retryable) == (kind, retryable)
     _, _, error = await ask(server, "not_there")
-    assert (error.code, error.type) == ("TOOL_NOT_FOUND", "NOT_FOUND")
+    assert (error.code, error.type) == ("TOOL_ERROR", "NOT_FOUND")
     _, _, error = await ask(server, "echo", wrong=1)
     assert error.type == "VALIDATION"
     await server.close()
