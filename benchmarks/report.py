@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 import orjson
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -57,14 +58,13 @@ class Result:
 
 def show(results: Sequence[Result], console: Console) -> None:
     """The table of ratios, and below it where they come from."""
-    table = Table(title="PML ÷ baseline, median of the rounds")
-    for column in ("benchmark", "figure"):
-        table.add_column(column, no_wrap=True)
+    table = Table(title="PML ÷ baseline, median of the rounds", box=box.SIMPLE, pad_edge=False)
+    table.add_column("figure")
     for column in ("PML", "baseline", "ratio", "min–max", "must be", "aim", ""):
         table.add_column(column, justify="right", no_wrap=True)
     for result in results:
         for figure in result.figures:
-            table.add_row(result.name, *_cells(figure))
+            table.add_row(f"{result.name}: {figure.name}, {figure.unit}", *_cells(figure))
         table.add_section()
     console.print(table)
     for result in results:
@@ -75,9 +75,8 @@ def show(results: Sequence[Result], console: Console) -> None:
 def _cells(figure: Figure) -> tuple[str, ...]:
     bound = figure.bound
     return (
-        figure.name,
-        f"{_number(median(figure.values))} {figure.unit}",
-        f"{_number(median(figure.baseline))} {figure.unit}",
+        _number(median(figure.values)),
+        _number(median(figure.baseline)),
         f"{figure.ratio:.2f}",
         f"{min(figure.ratios):.2f}–{max(figure.ratios):.2f}",
         _limit(bound),
