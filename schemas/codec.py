@@ -82,7 +82,7 @@ def decode_command(value: bytes | None) -> Command:
     Raises:
         UndecodableRecord, UnknownMessage: as their names say.
     """
-    envelope = open_envelope(value)
+    envelope = _shallow(open_envelope(value))
     model: type[CommandData] = _model(COMMANDS, envelope.type)
     fields = dict(upcast(envelope, model.VERSION).fields)
     data = _validate(model, fields.pop("data", {}))
@@ -110,7 +110,8 @@ def decode_call(value: bytes | None) -> CallRecord:
 
 def decode_outcome(value: bytes | None) -> CallEnded:
     """A record of tool-outcomes."""
-    outcome = _decode_plain(value, OUTCOMES)
+    envelope = _shallow(open_envelope(value))
+    outcome = _validate(_model(OUTCOMES, envelope.type), upcast(envelope, 1).fields)
     assert isinstance(outcome, CallEnded)
     return outcome
 
@@ -133,6 +134,15 @@ def decode_catalog(value: bytes | None) -> CatalogRecord:
 def _decode_plain(value: bytes | None, models: Mapping[str, type[CallRecord]]) -> CallRecord:
     envelope = open_envelope(value)
     return _validate(_model(models, envelope.type), upcast(envelope, 1).fields)
+
+
+def _shallow(envelope: Envelope) -> Envelope:
+    """A message that can be written again: orjson reads 1,024 levels of nesting and writes 254."""
+    try:
+        orjson.dumps(envelope.fields)
+    except orjson.JSONEncodeError:
+        raise UndecodableRecord("the record is nested deeper than 254 levels") from None
+    return envelope
 
 
 def _model(models: Mapping[str, type[M]], kind: str) -> type[M]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pml.schemas.calls import Effect
+from pml.schemas.canonical import canonical_json
 from pml.schemas.catalog import ServerTools, Tool, ToolHints
 from pml.schemas.identifiers import split_tool
 from pml.schemas.permissions import READING_SCOPES, Permission, PermissionFile
@@ -70,7 +71,7 @@ def grant(
         pattern,
         permission,
         _effect(permission, arguments, hints, trusted),
-        _open_world(permission, hints),
+        _open_world(permission, hints, trusted),
         definition,
     )
 
@@ -94,6 +95,8 @@ def can_speculate(
         return Verdict(False, "effect")
     if not granted.permission.cacheable:
         return Verdict(False, "not_cacheable")
+    if granted.permission.shared:
+        return Verdict(False, "shared")
     if from_results and granted.open_world and not granted.permission.speculate_open_world:
         return Verdict(False, "open_world")
     return Verdict(True)
@@ -111,12 +114,17 @@ def listed_tool(tool: str, server: ServerTools | None) -> Tool | None:
     return next((item for item in server.tools if item.name == name), None) if server else None
 
 
+def may_write(tool: str, permission: Permission, server: ServerTools | None) -> bool:
+    """Whether a call of a tool may change the world, whatever its arguments will be."""
+    listed = listed_tool(tool, server)
+    hints = listed.hints if listed else ToolHints()
+    trusted = server is not None and server.trusted
+    return bool(permission.when) or _effect(permission, {}, hints, trusted) == "write"
+
+
 def _effect(permission: Permission, arguments: Mapping[str, Any], hints: ToolHints, trusted: bool) -> Effect:
     """Hints narrow what the file allows; only a trusted server's hint may widen a silent entry."""
-    narrowed = hints.read_only is False or hints.destructive is True
-    if not trusted and narrowed and hints.read_only is not True:
-        return "write"
-    if not _matches(permission.when, arguments):
+    if _says_it_writes(hints) or not _matches(permission.when, arguments):
         return "write"
     silent = permission.effect is None and permission.scope not in READING_SCOPES
     if trusted and silent and hints.read_only is True:
@@ -124,13 +132,27 @@ def _effect(permission: Permission, arguments: Mapping[str, Any], hints: ToolHin
     return permission.declared_effect
 
 
+def _says_it_writes(hints: ToolHints) -> bool:
+    """MCP: the destructive hint means something only where a tool is not read-only."""
+    return hints.read_only is False or (hints.destructive is True and hints.read_only is None)
+
+
 def _matches(when: Mapping[str, list[Any]], arguments: Mapping[str, Any]) -> bool:
-    return all(name in arguments and arguments[name] in allowed for name, allowed in when.items())
+    return all(
+        name in arguments and any(_same(arguments[name], value) for value in allowed)
+        for name, allowed in when.items()
+    )
 
 
-def _open_world(permission: Permission, hints: ToolHints) -> bool:
+def _same(one: Any, other: Any) -> bool:
+    """Equal as JSON: 1 is not true."""
+    return canonical_json(one) == canonical_json(other)
+
+
+def _open_world(permission: Permission, hints: ToolHints, trusted: bool) -> bool:
+    """As the file says; else as the hint says, which may deny it only where its server is trusted."""
     if permission.open_world is not None:
         return permission.open_world
-    if hints.open_world is not None:
+    if hints.open_world is True or (trusted and hints.open_world is False):
         return hints.open_world
     return permission.scope.startswith("network")

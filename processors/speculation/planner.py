@@ -6,7 +6,7 @@ budget alone holds back are named, because their real calls count as misses.
 
 from __future__ import annotations
 
-from pml.processors.speculation.guard import can_speculate
+from pml.processors.speculation.guard import can_speculate, may_write
 from pml.processors.speculation.touches import any_overlap, touches_of
 from pml.processors.workflow.calls import Wanted, call_run
 from pml.processors.workflow.draft import Draft
@@ -25,12 +25,15 @@ def speculate(draft: Draft, run_id: str) -> None:
         return
     held: list[str] = []
     for node in _next_layer(run):
+        affordable = has_budget(draft)
+        if not affordable and run.task(node.id).speculable:
+            continue
         prepared = _candidate(draft, draft.run(run_id), node)
         if prepared is None:
             continue
-        if has_budget(draft):
+        if affordable:
             _start(draft, run_id, prepared)
-        elif not run.task(node.id).speculable:
+        else:
             held.append(node.id)
     if held:
         draft.emit(SpeculationHeld(layer=run.layer + 1, task_ids=tuple(held)), draft.run(run_id))
@@ -54,7 +57,7 @@ def _candidate(draft: Draft, run: Run, node: Node) -> Prepared | None:
         return None
     if any_overlap(prepared.touches, pending_touches(draft, run, node.layer)):
         return None
-    return None if find_entry(draft, prepared) else prepared
+    return None if find_entry(draft, run, prepared) else prepared
 
 
 def certain(run: Run, node: Node) -> bool:
@@ -64,8 +67,8 @@ def certain(run: Run, node: Node) -> bool:
 
 
 def _speculated(draft: Draft, run: Run, node: Node) -> bool:
-    """Whether this task was speculated already; a speculation that failed is not begun again."""
-    return any(
+    """Whether this task was speculated already; one that failed or expired is not begun again."""
+    return run.task(node.id).barred or any(
         (entry.run_id, entry.task_id) == (run.run_id, node.id)
         for entry in draft.session.speculations.values()
     )
@@ -104,7 +107,7 @@ def _writes(task: TaskState) -> tuple[str, ...]:
 def _unstarted(draft: Draft, node: Node) -> tuple[str, ...]:
     """A task before its call: its arguments are not known, so it may touch all that its entry names."""
     found = draft.catalog.permissions.find(node.tool)
-    if found is not None and found[1].declared_effect == "read" and not found[1].when:
+    if found is not None and not may_write(node.tool, found[1], draft.catalog.server_of(node.tool)):
         return ()
     return touches_of(node.tool, found[1].touches if found else None, None, None)
 

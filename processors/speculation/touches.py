@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+from unicodedata import normalize
 
 _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 
@@ -82,6 +83,7 @@ def _normalise(path: str) -> str | None:
 
 
 def _segments(touch: str) -> list[str]:
-    server, _, path = touch.partition(":")
+    """A file system may take two spellings of a letter, or of its case, for the same name."""
+    server, _, path = normalize("NFC", touch).casefold().partition(":")
     root = ["/"] if path.startswith("/") else []
     return [server, *root, *[segment for segment in path.split("/") if segment]]

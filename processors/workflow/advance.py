@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from pml.processors.workflow import conditions
-from pml.processors.workflow.draft import Draft
-from pml.processors.workflow.graph import DecisionNode, Graph
+from pml.processors.workflow.draft import Draft, full_expression
+from pml.processors.workflow.graph import OTHERWISE, DecisionNode, Graph
 from pml.processors.workflow.release import release
 from pml.processors.workflow.settling import discard_all
 from pml.processors.workflow.state import Run
+from pml.schemas.errors import PMLError
 from pml.schemas.events import BranchTaken, RunCompleted, RunCounts, RunEnded, RunFailed
+from pml.schemas.sanitiser import sanitise_text
+
+_REASON_BYTES_MAX = 500
 
 
 def advance(draft: Draft, run_id: str) -> None:
@@ -52,11 +56,29 @@ def _take_branches(draft: Draft, run_id: str) -> None:
 
 
 def _branch(draft: Draft, run: Run, decision: DecisionNode) -> BranchTaken:
+    """What a decision came to. A value is written only where a branch names it: it may be anything."""
+    assert run.graph is not None
     try:
-        outcome = conditions.outcome(decision.expression, draft.values(run).results)
-    except conditions.ConditionError as error:
-        return BranchTaken(decision_id=decision.id, outcome="error", reason=str(error)[:500])
-    return BranchTaken(decision_id=decision.id, outcome=outcome)
+        outcome = _outcome(draft, run, decision)
+    except (conditions.ConditionError, PMLError) as error:
+        reason = sanitise_text(str(error), _REASON_BYTES_MAX)
+        return BranchTaken(decision_id=decision.id, outcome="error", reason=reason)
+    known = outcome in {"true", "false"} or outcome in run.graph.outcomes_of(decision.id)
+    return BranchTaken(decision_id=decision.id, outcome=outcome if known else OTHERWISE)
+
+
+def _outcome(draft: Draft, run: Run, decision: DecisionNode) -> str:
+    """
+    Raises:
+        ConditionError: the expression has no certain value.
+        PayloadGone: the command, or a result it reads, is past its retention.
+    """
+    for name in sorted(decision.references):
+        address = run.task(name).result
+        if address is not None:
+            draft.payload(address)
+    expression = full_expression(draft.payload(run.payload), decision.id)
+    return conditions.outcome(expression, draft.values(run).results)
 
 
 def _end(draft: Draft, run_id: str) -> None:

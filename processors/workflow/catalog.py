@@ -70,4 +70,5 @@ class Catalog:
     @property
     def speculates(self) -> bool:
         """Whether anything may be started or served early now."""
-        return self.switch == "on" and self.policy.speculation_mode == "on"
+        wanted = self.policy.speculation_mode == "on" and self.policy.budget.concurrent > 0
+        return wanted and self.switch == "on"

@@ -10,7 +10,7 @@ from pml.processors.workflow.graph import Graph, build, dependencies, layer_numb
 from pml.schemas.catalog import ServerTools
 from pml.schemas.errors import WorkflowInvalid
 from pml.schemas.identifiers import split_tool
-from pml.schemas.workflow import DEPTH_MAX, LAYER_TASKS_MAX, TASKS_MAX, Reference, Workflow
+from pml.schemas.workflow import DEPTH_MAX, LAYER_TASKS_MAX, TASKS_MAX, Reference, Task, Workflow
 
 
 def checked_graph(workflow: Workflow, servers: Mapping[str, ServerTools]) -> Graph:
@@ -90,11 +90,19 @@ def _check_names(workflow: Workflow) -> None:
                 node=item.id,
             )
     for task in workflow.tasks:
+        _check_outcomes(task)
         _known(
             "MISSING_DEPENDENCY",
             f"the condition of task {task.id} names",
             {c.node for c in task.condition} - decisions,
         )
+
+
+def _check_outcomes(task: Task) -> None:
+    for condition in task.condition:
+        if condition.outcome not in {"true", "false"} and not condition.outcome.startswith("case:"):
+            message = f"task {task.id}: an outcome is true, false or case:<value>, not {condition.outcome!r}"
+            raise WorkflowInvalid("BAD_OUTCOME", message, node=task.id)
 
 
 def _known(code: str, what: str, missing: frozenset[str] | set[str]) -> None:

@@ -58,6 +58,15 @@ def nodes_of(expression: str) -> frozenset[str]:
     return frozenset(name for name in _names(parse(expression)) if name not in _CONSTANTS)
 
 
+def without_texts(expression: str, mark: str) -> str:
+    """The same expression with `mark` in the place of every text, to be read and not to be evaluated."""
+    tree = ast.parse(expression.strip(), mode="eval")
+    for part in ast.walk(tree):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            part.value = mark
+    return ast.unparse(tree)
+
+
 def outcome(expression: str, results: Mapping[str, Any]) -> str:
     """`true`, `false`, or `case:<value>` for an expression that is no boolean (DESIGN §6).
 
@@ -203,7 +212,14 @@ def _compare(kind: ast.cmpop, left: Any, right: Any) -> bool:
 
 
 def _equal(left: Any, right: Any) -> bool:
-    return _kind(left) == _kind(right) and bool(left == right)
+    """Equal and of like types, all the way down."""
+    if _kind(left) != _kind(right):
+        return False
+    if isinstance(left, list):
+        return len(left) == len(right) and all(map(_equal, left, right))
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(_equal(left[name], right[name]) for name in left)
+    return bool(left == right)
 
 
 def _contains(item: Any, container: Any) -> bool:

@@ -71,6 +71,8 @@ def _obey(draft: Draft, command: Command, known: Session | None) -> None:
         if known is not None:
             _sweep(draft)
         start_run(draft, command, command.data, known)
+        if draft.completed:
+            _speculate_everywhere(draft)
     elif isinstance(command.data, DeadlineReach) and known is not None:
         _sweep(draft)
         reach_deadline(draft, command, command.data)

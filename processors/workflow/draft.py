@@ -15,7 +15,7 @@ from pml.processors.workflow.state import Run, Session
 from pml.schemas.calls import CallCancel, CallEnded, CallRun
 from pml.schemas.commands import Command, RunStart
 from pml.schemas.errors import PayloadGone
-from pml.schemas.events import Cause, Event, EventData
+from pml.schemas.events import Cause, Event, EventData, TaskCompleted
 from pml.schemas.identifiers import event_id
 from pml.schemas.times import to_rfc3339
 from pml.schemas.workflow import Argument
@@ -54,6 +54,11 @@ class Draft:
     def run(self, run_id: str) -> Run:
         """A run as it is now."""
         return self.session.runs[run_id]
+
+    @property
+    def completed(self) -> bool:
+        """Whether a task has come to its result: then the layer after it may be run early."""
+        return any(isinstance(event.data, TaskCompleted) for event in self._events)
 
     @property
     def next_seq(self) -> int:
@@ -113,6 +118,10 @@ class Draft:
         except KeyError:
             raise PayloadGone(f"the value at {address[0]}/{address[1]}/{address[2]} is gone") from None
 
+    def has(self, address: Address) -> bool:
+        """Whether a full value can still be had."""
+        return address in self._payloads
+
     def arguments_of(self, run: Run, task_id: str) -> Mapping[str, Argument]:
         """The arguments of a task as its producer wrote them, secrets and all."""
         return full_arguments(self.payload(run.payload), task_id)
@@ -154,6 +163,12 @@ def full_arguments(start: RunStart, task_id: str) -> Mapping[str, Argument]:
     """The arguments of one task of the workflow that a command started."""
     tasks = start.workflow.tasks if start.workflow else ()
     return next((task.arguments for task in tasks if task.id == task_id), {})
+
+
+def full_expression(start: RunStart, decision_id: str) -> str:
+    """The expression of a decision as its producer wrote it."""
+    decisions = start.workflow.decisions if start.workflow else ()
+    return next((item.expression for item in decisions if item.id == decision_id), "")
 
 
 def _own_payload(source: Input) -> dict[Address, Any]:

@@ -212,7 +212,7 @@ def _speculation_ended(session: Session, event: e.Event, data: e.SpeculationEnde
     ended = replace(session, accounts=_accounted(session.accounts, data, session.last_event_ms))
     if data.fate != "served":
         ended = replace(ended, speculations=_without(session.speculations, data.call_id))
-        return _count_waste(ended, event.run_id)
+        return _count_waste(_bar(ended, event, data), event.run_id)
     if entry is None:
         return ended
     # A stale result was good for the task that had joined it, and for nobody else.
@@ -243,6 +243,14 @@ def _accounted(accounts: Accounts, data: e.SpeculationEnded, time_ms: int) -> Ac
     if data.fate == "failed":
         return replace(counted, failed=counted.failed + 1)
     return replace(counted, discarded=counted.discarded + 1)
+
+
+def _bar(session: Session, event: e.Event, data: e.SpeculationEnded) -> Session:
+    """What failed would fail again, and what expired would expire again: each is tried once."""
+    run = session.runs.get(event.run_id or "")
+    if run is None or not run.live or not (data.fate == "failed" or data.reason == "expired"):
+        return session
+    return _with_task(session, run, data.task_id, replace(run.task(data.task_id), barred=True))
 
 
 def _count_waste(session: Session, run_id: str | None) -> Session:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pml.processors.workflow import conditions, references
 from pml.schemas.workflow import Argument, Condition, Reference, Task, Workflow
 
+OTHERWISE = "case:default"
+"""The outcome of a decision that has no branch of its own for what came out."""
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -44,6 +47,12 @@ class Graph:
     def readers(self, node_ids: Iterable[str]) -> frozenset[str]:
         """The tasks whose results these tasks or their decisions read."""
         return frozenset(name for node_id in node_ids for name in self.nodes[node_id].references)
+
+    def outcomes_of(self, decision_id: str) -> frozenset[str]:
+        """The outcomes of a decision that have a branch of their own."""
+        named = (condition for node in self.nodes.values() for condition in node.conditions)
+        outcomes = {condition.outcome for condition in named if condition.node == decision_id}
+        return frozenset(outcomes - {OTHERWISE})
 
 
 def references_of(task: Task) -> frozenset[str]:

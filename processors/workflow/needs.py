@@ -4,33 +4,31 @@ from __future__ import annotations
 
 from pml.processors.workflow.inputs import Address, Input, Unreadable
 from pml.processors.workflow.state import Run, Session
-from pml.schemas.commands import Command, RunStart
 
 
 def needs(session: Session | None, source: Input) -> set[Address]:
     """Addresses in the input topics.
 
-    A new run needs nothing but its own command, unless an older result of the session serves it.
+    A command that begins a run may end speculations of other runs, so it reads what any input reads.
     """
     if session is None or isinstance(source.message, Unreadable):
         return set()
-    found = _cached(session)
-    if isinstance(source.message, Command) and isinstance(source.message.data, RunStart):
-        return found
+    found = {entry.result for entry in session.speculations.values() if entry.result}
     for run in session.runs.values():
         if run.live:
-            found |= _of_run(run)
+            found |= _of_run(session, run)
     return found
 
 
-def _cached(session: Session) -> set[Address]:
-    return {entry.result for entry in session.speculations.values() if entry.result}
-
-
-def _of_run(run: Run) -> set[Address]:
-    """The command, and every result that a task or decision which is still open may read."""
+def _of_run(session: Session, run: Run) -> set[Address]:
+    """The command, and every result that a task, decision or speculation which is still open may read."""
     assert run.graph is not None
-    open_ids = [name for name in run.graph.nodes if not run.task(name).ended]
+    open_ids = {name for name in run.graph.nodes if not run.task(name).ended}
+    open_ids |= {
+        entry.task_id
+        for entry in session.speculations.values()
+        if entry.run_id == run.run_id and not entry.served
+    }
     read = run.graph.readers(open_ids).union(
         *(item.references for item in run.graph.decisions.values() if item.id not in run.decisions)
     )

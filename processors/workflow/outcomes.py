@@ -19,16 +19,16 @@ from pml.processors.workflow.settling import (
 from pml.processors.workflow.state import Call, Run, Speculation, TaskState
 from pml.schemas.calls import CallEnded, CallError
 from pml.schemas.canonical import canonical_json, value_hash
-from pml.schemas.events import SpeculationReady
+from pml.schemas.events import ServedBy, SpeculationReady
 from pml.schemas.times import to_rfc3339
 
 # After these nobody can say whether an unsafe call had its effect.
-_UNCERTAIN = frozenset({"TIMEOUT", "CONNECTION_LOST"})
+_UNCERTAIN = frozenset({"TIMEOUT", "CONNECTION_LOST", "CANCELLED"})
 
 
 def end_call(draft: Draft, outcome: CallEnded) -> None:
     """Settle everybody who waits for a call; an answer that nobody waits for changes nothing."""
-    waiting = joined_tasks(draft, outcome.call_id)
+    waiting = sorted(joined_tasks(draft, outcome.call_id), key=lambda item: item[2].served_by != "joined")
     entry = draft.session.speculations.get(outcome.call_id)
     if entry is not None and entry.status == "running":
         _end_speculative(draft, entry, outcome, waiting)
@@ -60,10 +60,13 @@ def _end_speculative(
     if not entry.stale:
         _make_ready(draft, entry, outcome)
     for number, (run_id, task_id, task) in enumerate(waiting):
-        saved_ms = 0.0 if number else _saved_ms(draft, task, outcome)
-        _complete(draft, run_id, task_id, outcome, as_of_ms=entry.call.started_ms, saved_ms=saved_ms)
-        if number == 0:
-            end_speculation(draft, entry, "served", "joined", tool_ms=outcome.duration_ms, saved_ms=saved_ms)
+        as_of_ms = entry.call.started_ms
+        if number:
+            _complete(draft, run_id, task_id, outcome, as_of_ms=as_of_ms, served_by="repeat")
+            continue
+        saved_ms = _saved_ms(draft, task, outcome)
+        _complete(draft, run_id, task_id, outcome, as_of_ms=as_of_ms, saved_ms=saved_ms, served_by="joined")
+        end_speculation(draft, entry, "served", "joined", tool_ms=outcome.duration_ms, saved_ms=saved_ms)
     expired = entry.call.started_ms + entry.call.ttl_ms <= draft.now_ms
     if not waiting and expired:
         end_speculation(draft, draft.session.speculations[entry.call.call_id], "discarded", "expired")
@@ -124,7 +127,7 @@ def call_again(draft: Draft, run_id: str, task_id: str) -> None:
 def _end_task(draft: Draft, run_id: str, task_id: str, task: TaskState, outcome: CallEnded) -> None:
     assert task.call is not None
     if outcome.status == "ok" and outcome.result is not None:
-        _complete(draft, run_id, task_id, outcome, as_of_ms=task.call.started_ms, saved_ms=0.0)
+        _complete(draft, run_id, task_id, outcome, as_of_ms=task.call.started_ms)
         discard_for_task(draft, run_id, task_id, "superseded")
         return
     error = failure_of(outcome)
@@ -154,7 +157,14 @@ def retry_at_ms(draft: Draft, task: TaskState, error: CallError) -> int | None:
 
 
 def _complete(
-    draft: Draft, run_id: str, task_id: str, outcome: CallEnded, *, as_of_ms: int, saved_ms: float
+    draft: Draft,
+    run_id: str,
+    task_id: str,
+    outcome: CallEnded,
+    *,
+    as_of_ms: int,
+    saved_ms: float = 0.0,
+    served_by: ServedBy | None = None,
 ) -> None:
     run: Run = draft.run(run_id)
     call: Call | None = run.task(task_id).call
@@ -173,4 +183,5 @@ def _complete(
         saved_ms=saved_ms,
         as_of_ms=as_of_ms,
         started_at=outcome.started_at,
+        served_by=served_by,
     )

@@ -7,7 +7,7 @@ from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.outcomes import call_again, retry_at_ms
 from pml.processors.workflow.release import skip_task
 from pml.processors.workflow.settling import (
-    cancel_call,
+    abandon_call,
     discard_all,
     end_speculation,
     fail_task,
@@ -78,7 +78,7 @@ def _give_up_task(draft: Draft, run_id: str, task_id: str, task: TaskState) -> N
         unknown_task(draft, run, task_id, _BRIDGE_GONE)
         return
     fail_task(draft, run, task_id, _BRIDGE_GONE, retry_at_ms=retry_at_ms(draft, task, _BRIDGE_GONE))
-    cancel_call(draft, run, task.call, "timeout")
+    abandon_call(draft, run, task.call, "timeout")
 
 
 def _end_run(draft: Draft, run_id: str) -> None:
@@ -91,6 +91,6 @@ def _end_run(draft: Draft, run_id: str) -> None:
             skip_task(draft, run_id, node, "run_ended", "options.timeout_s")
         elif task.status == "running" and task.call and task.call.effect == "read":
             fail_task(draft, draft.run(run_id), node.id, _RUN_OVER)
-            cancel_call(draft, draft.run(run_id), task.call, "run_timeout")
+            abandon_call(draft, draft.run(run_id), task.call, "run_timeout")
     discard_all(draft, run_id, "aborted")
     advance(draft, run_id)

@@ -183,7 +183,7 @@ def _task_out(task: TaskState, topics: list[str]) -> list[Any]:
         _STATUSES.index(task.status),
         task.attempt,
         _SERVED.index(task.served_by),
-        int(task.speculable),
+        int(task.speculable) + 2 * int(task.barred),
         _address_out(task.result, topics),
         task.serves,
         task.skip_reason,
@@ -197,14 +197,15 @@ def _task_out(task: TaskState, topics: list[str]) -> list[Any]:
 
 
 def _task_in(row: list[Any], topics: list[str]) -> TaskState:
-    status, attempt, served_by, speculable, result, serves, skip_reason, retry_ms, retry, call = row + [
-        None
-    ] * (10 - len(row))
+    status, attempt, served_by, early, result, serves, skip_reason, retry_ms, retry, call = row + [None] * (
+        10 - len(row)
+    )
     return TaskState(
         status=_STATUSES[status],
         attempt=attempt,
         served_by=_SERVED[served_by],
-        speculable=bool(speculable),
+        speculable=bool(early & 1),
+        barred=bool(early & 2),
         result=_address_in(result, topics),
         serves=serves,
         skip_reason=skip_reason or "",

@@ -6,7 +6,7 @@ from pml.processors.speculation.touches import any_overlap
 from pml.processors.workflow.calls import Wanted, call_run
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.evolve import joined_calls
-from pml.processors.workflow.graph import Node
+from pml.processors.workflow.graph import OTHERWISE, Node
 from pml.processors.workflow.preparation import Prepared, Unprepared, prepare, started_fields
 from pml.processors.workflow.settling import (
     as_served_by,
@@ -65,11 +65,10 @@ def skip_reason(run: Run, node: Node) -> SkipReason | None:
 def takes(run: Run, decision_id: str, outcome: str) -> bool:
     """Whether a decision that was taken opens the branch with this outcome."""
     taken = run.decisions[decision_id]
-    if outcome != "case:default":
+    if outcome != OTHERWISE:
         return taken == outcome
     assert run.graph is not None
-    named = {c.outcome for node in run.graph.nodes.values() for c in node.conditions if c.node == decision_id}
-    return taken not in named
+    return taken not in run.graph.outcomes_of(decision_id)
 
 
 def broken_condition(run: Run, node: Node) -> CallError | None:
@@ -99,7 +98,8 @@ def start_task(draft: Draft, run_id: str, prepared: Prepared, attempt: int, fres
 
     `fresh` asks for a real call whatever the cache holds.
     """
-    entry = None if fresh or not prepared.reads else find_entry(draft, prepared)
+    reusable = prepared.reads and not fresh
+    entry = find_entry(draft, draft.run(run_id), prepared) if reusable else None
     if entry is None:
         _call_tool(draft, run_id, prepared, attempt)
     elif entry.status == "ready":
@@ -108,16 +108,36 @@ def start_task(draft: Draft, run_id: str, prepared: Prepared, attempt: int, fres
         _join(draft, run_id, prepared, entry, attempt)
 
 
-def find_entry(draft: Draft, prepared: Prepared) -> Speculation | None:
-    """The speculated call with the same tool and arguments that may serve now."""
-    if not draft.catalog.speculates:
+def find_entry(draft: Draft, run: Run, prepared: Prepared) -> Speculation | None:
+    """The speculated call with the same tool and arguments that may serve a run now."""
+    allowed = run.speculation == "on" and prepared.granted.permission.cacheable
+    if not (allowed and draft.catalog.speculates):
         return None
-    for entry in draft.session.speculations.values():
-        same = entry.tool == prepared.node.tool and entry.call.arguments_hash == prepared.arguments_hash
-        fresh = entry.status == "running" or entry.expires_ms > draft.now_ms
-        if same and fresh and not entry.stale:
-            return entry
-    return None
+    return next(
+        (
+            entry
+            for entry in draft.session.speculations.values()
+            if _same_call(entry, prepared) and _usable(draft, entry)
+        ),
+        None,
+    )
+
+
+def _same_call(entry: Speculation, prepared: Prepared) -> bool:
+    """The same tool, as it is defined now, with the same arguments."""
+    call = entry.call
+    return (
+        entry.tool == prepared.node.tool
+        and call.arguments_hash == prepared.arguments_hash
+        and call.definition == prepared.granted.definition
+    )
+
+
+def _usable(draft: Draft, entry: Speculation) -> bool:
+    """Whether a result is fresh and can still be had, or is on its way."""
+    if entry.stale or entry.result is None:
+        return entry.status == "running" and not entry.stale
+    return entry.expires_ms > draft.now_ms and draft.has(entry.result)
 
 
 def _emit_started(

@@ -6,6 +6,7 @@ from typing import Any
 
 from pml.processors.workflow.arguments import Unresolved
 from pml.processors.workflow.draft import Draft
+from pml.processors.workflow.evolve import joined_calls
 from pml.processors.workflow.inputs import Address, payload_value
 from pml.processors.workflow.preparation import resolve_node
 from pml.processors.workflow.state import Call, Run, Speculation, TaskState
@@ -39,16 +40,19 @@ def recorded_arguments(draft: Draft, run: Run, task_id: str) -> Any:
 
 
 def _ended_fields(draft: Draft, run: Run, task_id: str, arguments: Any) -> dict[str, Any]:
+    """An attempt that could not begin has a number of its own, and no call."""
     task, node = run.task(task_id), run.node(task_id)
+    begun = task.status == "running"
+    call = task.call if begun else None
     return {
         "task_id": task_id,
-        "attempt": max(task.attempt, 1),
+        "attempt": task.attempt if begun else task.attempt + 1,
         "layer": node.layer,
         "tool": node.tool,
-        "call_id": task.call.call_id if task.call else None,
+        "call_id": call.call_id if call else None,
         "arguments": arguments if arguments is not None else recorded_arguments(draft, run, task_id),
-        "arguments_hash": task.call.arguments_hash if task.call else "",
-        "served_by": task.served_by,
+        "arguments_hash": call.arguments_hash if call else "",
+        "served_by": task.served_by if begun else "call",
         "speculable": task.speculable,
     }
 
@@ -67,12 +71,18 @@ def complete_task(
     as_of_ms: int,
     started_at: str | None,
     arguments: Any = None,
+    served_by: ServedBy | None = None,
 ) -> None:
-    """A task has its result, by whatever way it came."""
+    """A task has its result, by whatever way it came.
+
+    Args:
+        served_by: where the first that joined gave up, the next one is the hit in its place.
+    """
     value = payload_value(draft.payload(result))
+    fields = _ended_fields(draft, run, task_id, arguments)
     draft.emit(
         TaskCompleted(
-            **_ended_fields(draft, run, task_id, arguments),
+            **fields | ({"served_by": served_by} if served_by else {}),
             started_at=started_at,
             duration_ms=duration_ms,
             result=sanitise(value),
@@ -134,9 +144,13 @@ def end_speculation(
     tool_ms: float | None = None,
     saved_ms: float = 0.0,
 ) -> None:
-    """What became of a speculation; a call that still runs and that nobody needs is cancelled."""
+    """What became of a speculation; a call that was not answered yet is cancelled.
+
+    Args:
+        tool_ms: how long the tool took, given where the call was answered just now.
+    """
     run = draft.run(entry.run_id)
-    cancelled = fate != "served" and entry.status == "running" and reason != "cancelled"
+    cancelled = entry.status == "running" and tool_ms is None
     spent = tool_ms if tool_ms is not None else _spent_ms(draft, entry)
     draft.emit(
         SpeculationEnded(
@@ -152,11 +166,11 @@ def end_speculation(
             reason=reason,
             tool_ms=spent,
             saved_ms=saved_ms,
-            cancelled=cancelled and fate == "discarded",
+            cancelled=cancelled,
         ),
         run,
     )
-    if cancelled and fate == "discarded":
+    if cancelled:
         cancel_call(draft, run, entry.call, reason)
 
 
@@ -180,18 +194,38 @@ def cancel_call(draft: Draft, run: Run, call: Call, reason: str) -> None:
     )
 
 
+def abandon_call(draft: Draft, run: Run, call: Call, reason: str) -> None:
+    """A task waits no longer for its call, which is cancelled unless another one does."""
+    if joined_tasks(draft, call.call_id):
+        return
+    entry = draft.session.speculations.get(call.call_id)
+    if entry is not None and entry.status == "running":
+        end_speculation(draft, entry, "discarded", "aborted")
+    else:
+        cancel_call(draft, run, call, reason)
+
+
 def discard_all(draft: Draft, run_id: str, reason: str) -> None:
     """Discard what a run's speculation left unused."""
-    for entry in list(draft.session.speculations.values()):
-        if entry.run_id == run_id and not entry.served:
-            end_speculation(draft, entry, "discarded", reason)
+    for entry in _unused(draft, run_id):
+        end_speculation(draft, entry, "discarded", reason)
 
 
 def discard_for_task(draft: Draft, run_id: str, task_id: str, reason: str) -> None:
     """Discard what was speculated for a task that does not run."""
-    for entry in list(draft.session.speculations.values()):
-        if (entry.run_id, entry.task_id) == (run_id, task_id) and not entry.served:
+    for entry in _unused(draft, run_id):
+        if entry.task_id == task_id:
             end_speculation(draft, entry, "discarded", reason)
+
+
+def _unused(draft: Draft, run_id: str) -> list[Speculation]:
+    """A run's speculations that nobody was served by and that no task, of any run, waits for."""
+    joined = joined_calls(draft.session)
+    return [
+        entry
+        for call_id, entry in draft.session.speculations.items()
+        if entry.run_id == run_id and not entry.served and call_id not in joined
+    ]
 
 
 def joined_tasks(draft: Draft, call_id: str) -> list[tuple[str, str, TaskState]]:

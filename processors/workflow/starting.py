@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pml.processors.workflow import conditions
 from pml.processors.workflow.advance import advance
 from pml.processors.workflow.check import checked_graph
 from pml.processors.workflow.draft import Draft, full_context
@@ -13,12 +14,13 @@ from pml.schemas.canonical import canonical_json, value_hash
 from pml.schemas.commands import Command, RunStart
 from pml.schemas.errors import PMLError, Refused, WorkflowInvalid
 from pml.schemas.events import CommandAttached, CommandRejected, RunStarted
-from pml.schemas.sanitiser import sanitise, sanitise_text
+from pml.schemas.sanitiser import REDACTED, sanitise, sanitise_text
 from pml.schemas.times import to_rfc3339
-from pml.schemas.workflow import LiteralValue, Task, Workflow
+from pml.schemas.workflow import Decision, LiteralValue, Task, Workflow
 
 DEFINITION_BYTES_MAX = 262_144
 _LITERAL_BYTES_MAX = 10_240
+_TYPE_BYTES_MAX = 100
 
 
 def start_run(draft: Draft, command: Command, data: RunStart, known: Session | None) -> None:
@@ -45,7 +47,8 @@ def content_hash(draft: Draft, data: RunStart) -> str:
 def reject(draft: Draft, command_type: str, error: PMLError, run_id: str | None) -> None:
     """Answer a command that is not obeyed."""
     answer = {**error.as_dict(), "message": sanitise_text(error.message), "details": sanitise(error.details)}
-    draft.emit(CommandRejected(command_type=command_type, error=answer), run_id=run_id)
+    kind = sanitise_text(command_type, _TYPE_BYTES_MAX)
+    draft.emit(CommandRejected(command_type=kind, error=answer), run_id=run_id)
 
 
 def _earlier(session: Session | None, run_id: str, command_id: str) -> Run | None:
@@ -78,9 +81,9 @@ def _begin(draft: Draft, command: Command, data: RunStart, run_id: str, content:
     definition = _definition(workflow)
     draft.emit(
         RunStarted(
-            name=workflow.name,
+            name=_text(workflow.name),
             intent=_text(data.intent or workflow.intent),
-            workflow_type=workflow.type_name,
+            workflow_type=sanitise_text(workflow.type_name),
             definition=definition,
             context=sanitise(full_context(data)),
             payload_ref=coordinate_of(draft.source.address),
@@ -126,6 +129,9 @@ def _definition(workflow: Workflow) -> dict[str, Any]:
     safe = workflow.model_copy(
         update={
             "tasks": tuple(_safe_task(task) for task in workflow.tasks),
+            "decisions": tuple(_safe_decision(item) for item in workflow.decisions),
+            "name": _text(workflow.name),
+            "workflow_type": _text(workflow.workflow_type),
             "intent": _text(workflow.intent),
             "context": {},
         }
@@ -142,9 +148,20 @@ def _definition(workflow: Workflow) -> dict[str, Any]:
 
 def _safe_task(task: Task) -> Task:
     safe = {
-        name: LiteralValue(value=sanitise({name: argument.value}, _LITERAL_BYTES_MAX).get(name))
-        if isinstance(argument, LiteralValue)
-        else argument
+        name: _safe_literal(name, argument) if isinstance(argument, LiteralValue) else argument
         for name, argument in task.arguments.items()
     }
     return task.model_copy(update={"arguments": safe})
+
+
+def _safe_literal(name: str, argument: LiteralValue) -> LiteralValue:
+    """The value under its name, which may say that it is a secret; else the mark of one cut for its size."""
+    safe = sanitise({name: argument.value}, _LITERAL_BYTES_MAX)
+    return LiteralValue(value=safe.get(name, safe) if isinstance(safe, dict) else safe)
+
+
+def _safe_decision(decision: Decision) -> Decision:
+    """An expression is kept for its names; one that holds a secret loses all its texts."""
+    if sanitise_text(decision.expression) == decision.expression:
+        return decision
+    return decision.model_copy(update={"expression": conditions.without_texts(decision.expression, REDACTED)})

@@ -40,7 +40,8 @@ class Call:
 class TaskState:
     """How far a task is. A task without a record is pending.
 
-    `skip_reason` is set where it was skipped; `retry_ms` where it waits for its next attempt.
+    `skip_reason` is set where it was skipped; `retry_ms` where it waits for its next attempt; `barred`
+    where its speculation failed or expired and is not begun again.
     """
 
     status: TaskStatus = "pending"
@@ -51,6 +52,7 @@ class TaskState:
     served_by: ServedBy = "call"
     serves: int | None = None
     speculable: bool = False
+    barred: bool = False
     result: Address | None = None
     skip_reason: str = ""
 
