@@ -13,6 +13,11 @@ from tests.fixtures.store import clickhouse_url, database, empty_store
 __all__ = ["clickhouse_url", "database", "empty_store", "kafka"]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--rewrite` for the golden traces."""
+    parser.addoption("--rewrite", action="store_true", help="write the golden traces anew")
+
+
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of one embedded broker for the whole run; topics and groups need names of their own."""

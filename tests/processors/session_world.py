@@ -17,8 +17,11 @@ from pml.processors.workflow import (
     Policy,
     Session,
     Step,
+    Unreadable,
     call_needs,
     calls,
+    deadline,
+    deadline_command,
     decide,
     decode_session,
     definition_record,
@@ -26,6 +29,7 @@ from pml.processors.workflow import (
     evolve,
     needs,
 )
+from pml.processors.workflow.evolve import joined_calls
 from pml.schemas.calls import CallEnded, CallError, CallRun, ToolResult
 from pml.schemas.catalog import CatalogRecord, PermissionRecord, ServerTools, Tool, ToolHints
 from pml.schemas.codec import decode_event, encode
@@ -74,6 +78,7 @@ class SessionWorld:
     payloads: dict[Address, Any] = field(default_factory=dict)
     open_calls: dict[str, CallRun] = field(default_factory=dict)
     definitions: dict[str, bytes] = field(default_factory=dict)
+    gone: set[Address] = field(default_factory=set)
     _offsets: dict[str, int] = field(default_factory=lambda: {COMMANDS: 0, OUTCOMES: 0})
     _log_end: int = 100
 
@@ -94,6 +99,25 @@ class SessionWorld:
     def command(self, command: Command) -> Step:
         """Send any command."""
         return self._input(COMMANDS, command, command.data)
+
+    def unreadable(self, message: Unreadable) -> Step:
+        """Send a command that nobody can decode."""
+        return self._input(COMMANDS, message, None)
+
+    def due(self) -> Step:
+        """Let the time of the earliest deadline come, and say so."""
+        assert self.session is not None
+        found = deadline(self.session)
+        assert found is not None, "the session waits for nothing"
+        self.time_ms = max(self.time_ms, found.due_at_ms)
+        step = self.command(deadline_command(self.session, found))
+        assert step.events, f"{found} would be sent again and again"
+        return step
+
+    def lose(self, address: Address) -> None:
+        """A full value is past its retention."""
+        self.gone.add(address)
+        self.payloads.pop(address, None)
 
     def reach(self, kind: Any, target: str, due_at_ms: int, attempt: int = 1, run_id: str = "run_1") -> Step:
         """Say that a deadline is due."""
@@ -119,9 +143,13 @@ class SessionWorld:
         self.open_calls.pop(call_id, None)
         return self._input(OUTCOMES, outcome, outcome.result)
 
-    def call_of(self, task_id: str) -> str:
+    def call_of(self, task_id: str, run_id: str | None = None) -> str:
         """The open call of a task."""
-        return next(call.call_id for call in self.open_calls.values() if call.task_id == task_id)
+        return next(
+            call.call_id
+            for call in self.open_calls.values()
+            if call.task_id == task_id and run_id in {None, call.run_id}
+        )
 
     def types(self) -> list[str]:
         """All event types so far."""
@@ -167,15 +195,22 @@ class SessionWorld:
 
     def _check_state(self, step: Step, session: Session) -> None:
         assert balanced(session), f"accounts do not add up: {session.accounts}"
+        joined = joined_calls(session)
+        for call_id, entry in session.speculations.items():
+            live = session.runs[entry.run_id].live
+            assert entry.served or live or call_id in joined, "a speculation outlived its run"
         stored = decode_session(encode_session(session), self.definitions.get)
         assert stored == session, "the state record does not read back as the state"
-        payloads = {
-            address: self.payloads[address] for address in call_needs(session) if address in self.payloads
-        }
-        running = calls(session, payloads, KEY)
-        assert not any(isinstance(call, GoneCall) for call in running) or len(payloads) < len(
-            call_needs(session)
-        )
-        by_id = {call.call_id: call for call in running if isinstance(call, CallRun)}
-        for call in step.calls:
-            assert by_id.get(call.call_id, call) == call, "a call decided is not the call derived"
+        assert encode_session(session) == encode_session(stored)
+        before = self.derived(self.session) if self.session else set()
+        began = {encode(call) for call in step.calls}
+        assert began >= self.derived(session) - before, "a call that must run was not sent"
+        if not self.gone:
+            assert began <= self.derived(session), "a call was sent that must not run"
+
+    def derived(self, session: Session) -> set[bytes]:
+        """All calls that must be running in a state, as bytes, but those whose arguments are gone."""
+        wanted = {address for address in call_needs(session) if address in self.payloads}
+        found = calls(session, {address: self.payloads[address] for address in wanted}, KEY)
+        assert self.gone or not any(isinstance(call, GoneCall) for call in found)
+        return {encode(call) for call in found if isinstance(call, CallRun)}

@@ -1,0 +1,169 @@
+"""Scenario files: commands for one session, each followed by everything the core answered.
+
+A file begins with a comment that says what it proves. A block is one command, an indented body where
+it takes one, the line `----`, and what came out: one line an event with all its data, one line a call.
+
+    start RUN [context=JSON] [command=ID]   body: a workflow as YAML
+    record                                  body: any command as YAML, as it would lie in pml.commands
+    answer TASK JSON [MS]                   the call of TASK (or RUN/TASK) gives this structured content
+    fail TASK CODE [retryable] [unstarted]  it gives this error
+    again TASK JSON                         the call that TASK had last is answered once more
+    catalog                                 body: permissions, required arguments, unavailable, policy
+    time +MS                                the log's time goes on
+    reach [KIND TASK]                       the earliest deadline comes; or one is named that is not due
+    lose command RUN | result TASK | speculation TASK    a full value is past its retention
+    switch on|off                           pml speculation on|off
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from pml.processors.workflow import Step, Unreadable
+from pml.schemas.calls import CallRun
+from pml.schemas.catalog import CatalogRecord, ServerTools, SpeculationSwitch
+from pml.schemas.codec import decode_command, encode
+from pml.schemas.errors import PMLError
+from tests.processors.session_world import SessionWorld, catalog
+
+SEPARATOR = "----"
+
+
+@dataclass
+class Block:
+    """One command of a scenario file, and what it must answer."""
+
+    command: str
+    body: str
+    expected: str
+
+    def written(self, answer: str) -> str:
+        """The block with this answer in it."""
+        body = f"{self.body}\n" if self.body else ""
+        return f"{self.command}\n{body}{SEPARATOR}\n{answer}"
+
+
+def parse(text: str) -> tuple[str, list[Block]]:
+    """The comment at the top and the blocks of a scenario file."""
+    parts = [part for part in text.strip().split("\n\n") if part]
+    comment = "\n\n".join(part for part in parts if part.startswith("#"))
+    return comment, [_block(part) for part in parts if not part.startswith("#")]
+
+
+def _block(part: str) -> Block:
+    asked, _, expected = part.partition(f"\n{SEPARATOR}")
+    command, _, body = asked.partition("\n")
+    return Block(command, body, expected.strip("\n"))
+
+
+@dataclass
+class Scenario:
+    """Carries out the commands of one file."""
+
+    world: SessionWorld = field(default_factory=SessionWorld)
+    _calls: dict[str, CallRun] = field(default_factory=dict)
+
+    def carry_out(self, block: Block) -> str:
+        """What a command answers, printed."""
+        name, *words = shlex.split(block.command)
+        step = getattr(self, f"_{name}")(yaml.safe_load(block.body) if block.body else None, *words)
+        return "\n".join(self._printed(step)) if step is not None else "ok"
+
+    def _start(self, workflow: Any, run_id: str, *words: str) -> Step:
+        options = dict(word.split("=", 1) for word in words)
+        context = json.loads(options.get("context", "{}"))
+        return self.world.start(
+            workflow, run_id, context=context, command_id=options.get("command", f"cmd_{run_id}")
+        )
+
+    def _record(self, fields: dict[str, Any]) -> Step:
+        try:
+            return self.world.command(decode_command(json.dumps(fields).encode()))
+        except PMLError as error:
+            found = Unreadable(error.code, error.message, fields.get("command_id"), fields["type"])
+            return self.world.unreadable(found)
+
+    def _answer(self, _: None, task: str, value: str, duration_ms: str = "10") -> Step:
+        return self.world.answer(self._call(task), json.loads(value), duration_ms=float(duration_ms))
+
+    def _again(self, _: None, task: str, value: str) -> Step:
+        return self.world.answer(self._calls[task].call_id, json.loads(value))
+
+    def _fail(self, _: None, task: str, code: str, *flags: str) -> Step:
+        status = {"CANCELLED": "cancelled", "REFUSED": "refused"}.get(code, "error")
+        return self.world.answer(
+            self._call(task),
+            code=code,
+            retryable="retryable" in flags,
+            started="unstarted" not in flags,
+            status=status,
+        )
+
+    def _catalog(self, body: dict[str, Any]) -> None:
+        world = self.world
+        world.catalog = catalog(body.get("permissions"), **body.get("policy", {}))
+        for tool, required in body.get("required", {}).items():
+            server_name, _, name = tool.partition(":")
+            server = world.catalog.servers[server_name]
+            schema = {"input_schema": {"type": "object", "required": required}}
+            tools = tuple(
+                item.model_copy(update=schema if item.name == name else {}) for item in server.tools
+            )
+            self._publish("tool", server_name, server.model_copy(update={"tools": tools}))
+        for name in body.get("unavailable", ()):
+            data = ServerTools(server=name, status="unavailable", error="it does not start")
+            self._publish("tool", name, data)
+
+    def _switch(self, _: None, mode: Any) -> None:
+        self._publish("switch", "global", SpeculationSwitch(mode=mode))
+
+    def _publish(self, kind: str, record_id: str, data: Any) -> None:
+        record = CatalogRecord(kind=kind, id=record_id, data=data)
+        self.world.catalog = self.world.catalog.with_record(record)
+
+    def _time(self, _: None, more: str) -> None:
+        self.world.time_ms += int(more)
+
+    def _reach(self, _: None, kind: str = "", task: str = "") -> Step:
+        return self.world.reach(kind, task, self.world.time_ms) if kind else self.world.due()
+
+    def _lose(self, _: None, what: str, name: str) -> None:
+        assert self.world.session is not None
+        runs = self.world.session.runs
+        if what == "command":
+            self.world.lose(runs[name].payload)
+            return
+        entries = self.world.session.speculations.values()
+        if what == "speculation":
+            address = next(entry.result for entry in entries if entry.task_id == name)
+        else:
+            address = next(run.tasks[name].result for run in runs.values() if name in run.tasks)
+        assert address is not None
+        self.world.lose(address)
+
+    def _call(self, task: str) -> str:
+        run_id, _, task_id = task.rpartition("/")
+        return self.world.call_of(task_id, run_id or None)
+
+    def _printed(self, step: Step) -> Iterator[str]:
+        self._calls |= {call.task_id: call for call in step.calls}
+        for event in step.events:
+            data = json.loads(encode(event.data))
+            yield f"{event.seq:>3} {event.type:<19} {event.run_id or '-'} {_json(data)}"
+        for call in step.calls:
+            yield f"  > call.run {_json(json.loads(encode(call)))}"
+        for cancel in step.cancels:
+            yield f"  > call.cancel {_json(json.loads(encode(cancel)))}"
+        if not step.events:
+            yield "nothing"
+
+
+def _json(value: dict[str, Any]) -> str:
+    shown = {name: item for name, item in value.items() if name not in {"type", "version", "tenant"}}
+    return json.dumps(shown, ensure_ascii=False)
