@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -31,6 +32,8 @@ from pml.streams.telemetry import (
     SPECULATIONS,
 )
 
+# One table write a chunk: after a pause the whole of a fetch is one.
+CHUNK_RECORDS = 2_000
 # As often as health is written.
 TELL_S = 0.5
 
@@ -57,6 +60,7 @@ class Metrics:
         """
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._app = make_app(ROLE, self._settings, positions=self._positions)
+        self._app.delivery = replace(self._app.delivery, chunk_records=CHUNK_RECORDS)
         self._table = self._app.Table(
             TABLE,
             key_type=bytes,
