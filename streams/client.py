@@ -21,7 +21,7 @@ from typing import Any
 
 import uuid_utils
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import MessageSizeTooLargeError
+from aiokafka.errors import MessageSizeTooLargeError, UnknownTopicOrPartitionError
 from pydantic import ValidationError
 
 from pml.schemas.codec import encode, explain
@@ -36,7 +36,7 @@ from pml.streams.event_consumer import EventConsumer
 from pml.streams.results import ResultReader, read_result
 from pml.streams.run_summary import RunSummary, TaskSummary, observe
 from pml.streams.settings import Settings
-from pml.streams.sources import opened, settings_of
+from pml.streams.sources import missing_topic, opened, settings_of
 
 __all__ = [
     "EventConsumer",
@@ -127,6 +127,7 @@ class IntentProducer:
         Raises:
             WorkflowInvalid: the record is larger than the topic takes (code TOO_LARGE).
             BrokerUnavailable: Kafka did not take it.
+            TopicMismatch: the broker has no topic for commands.
         """
         key, value = session_key(command.tenant, command.session_id), encode(command)
         if len(value) > RECORD_BYTES_MAX - 1024:
@@ -138,6 +139,8 @@ class IntentProducer:
                 )
         except MessageSizeTooLargeError:
             raise _too_large(len(value)) from None
+        except UnknownTopicOrPartitionError:
+            raise missing_topic(self.settings.topics.commands) from None
         return Submission(
             run_id=command.run_id or "",
             session_id=command.session_id,

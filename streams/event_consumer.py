@@ -16,7 +16,7 @@ from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.connection import broker_errors, client_options, partition_for
 from pml.streams.log.reader import counted, counted_event, event_type
 from pml.streams.settings import Settings
-from pml.streams.sources import opened, settings_of
+from pml.streams.sources import opened, require_topic, settings_of
 
 # How long one look for records waits: only bounds how fast a cancelled or finished reader notices.
 POLL_MS = 500
@@ -36,6 +36,7 @@ class EventConsumer:
 
     Raises:
         BrokerUnavailable: no broker answers; `pml up` starts one.
+        TopicMismatch: the broker has no log of events.
         LogCorrupted: an event that this release cannot read.
     """
 
@@ -66,8 +67,9 @@ class EventConsumer:
         )
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(opened(self._consumer, self.settings))
-            self._consumer.assign(self._partitions)
             with broker_errors(self.settings):
+                await require_topic(self._consumer, self.settings.topics.events)
+                self._consumer.assign(self._partitions)
                 await self._take_position()
             self._open = stack.pop_all()
         return self

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 import structlog
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
-from aiokafka.errors import CommitFailedError, IllegalStateError
+from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
 from aiokafka.structs import OffsetAndMetadata
 
 from pml.schemas.errors import StoreUnavailable, UndecodableRecord
@@ -34,6 +34,8 @@ from pml.streams.topics import admin_client
 
 # Two keep the store busy while the next batch is being decoded; more only make smaller batches.
 INSERTS_AT_ONCE = 2
+# As often as a person looks.
+TELL_S = 1.0
 # Only bounds how late a batch is looked at, and a stop noticed.
 POLL_MS = 100
 # Longer, and a person who asks about a run that has just ended is told too little.
@@ -74,7 +76,8 @@ class Sink(ConsumerRebalanceListener):
 
         Raises:
             LogCorrupted: an event of a newer release; upgrade, nothing is lost.
-            QueryError: the store refuses the rows or has no tables; `pml migrate` makes them.
+            ConfigurationError: the store has no tables; `pml migrate` makes them.
+            QueryError: the store refuses the rows.
         """
         async with AsyncExitStack() as stack:
             producer = AIOKafkaProducer(**producer_options(self._settings))
@@ -84,6 +87,8 @@ class Sink(ConsumerRebalanceListener):
             self._consumer.subscribe([self._topic], listener=self)
             await stack.enter_async_context(opened(self._consumer, self._settings))
             stack.push_async_callback(self._finish)
+            self._telling = asyncio.create_task(self._tell_often())
+            stack.callback(self._telling.cancel)
             self._health.ready()
             while not stop.is_set():
                 await self._turn()
@@ -128,7 +133,8 @@ class Sink(ConsumerRebalanceListener):
             if partition not in self._flushes and buffer.due(now_s, wait_s):
                 self._flushes[partition] = asyncio.create_task(self._flush(buffer))
         self._pause()
-        self._tell()
+        if self._telling.done():
+            self._telling.result()
 
     def _wait_s(self) -> float:
         """How long a small batch waits: a short time, or what keeps the store idle half of the time.
@@ -231,16 +237,29 @@ class Sink(ConsumerRebalanceListener):
         self._health.failed(error)
         self._health.progress(blocked="store")
 
-    def _tell(self) -> None:
-        lag = {partition: self._lag(buffer) for partition, buffer in self._buffers.items()}
+    async def _tell_often(self) -> None:
+        while True:
+            with suppress(KafkaError, IllegalStateError):
+                self._tell(await self._ends())
+            await asyncio.sleep(TELL_S)
+
+    async def _ends(self) -> dict[int, int]:
+        """Where the log ends now; the consumer itself does not look while a partition is paused."""
+        pairs = [TopicPartition(self._topic, partition) for partition in self._buffers]
+        ends = await self._consumer.end_offsets(pairs) if pairs else {}
+        return {pair.partition: end for pair, end in ends.items()}
+
+    def _tell(self, ends: Mapping[int, int]) -> None:
+        buffers = self._buffers.values()
+        lag = {buffer.partition: max(0, ends.get(buffer.partition, 0) - buffer.first) for buffer in buffers}
         for partition, records in lag.items():
             CONSUMER_LAG.labels(self.name, self._topic, partition).set(records)
-        position = sum(buffer.first for buffer in self._buffers.values())
-        self._health.progress(lag=sum(lag.values()), position=position, partitions=len(lag))
-
-    def _lag(self, buffer: Buffer) -> int:
-        end = self._consumer.highwater(TopicPartition(self._topic, buffer.partition))
-        return max(0, (end or buffer.end) - buffer.first)
+        self._health.progress(
+            lag=sum(lag.values()),
+            position=sum(buffer.first for buffer in buffers),
+            partitions=len(lag),
+            buffered=sum(len(buffer.records) for buffer in buffers),
+        )
 
     async def _finish(self) -> None:
         if self._flushes and not self._blocked:

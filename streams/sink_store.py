@@ -7,10 +7,13 @@ from collections.abc import Sequence
 
 from pml.clickhouse.client import Store
 from pml.clickhouse.rows import EVENT_COLUMNS, EVENTS_TABLE
-from pml.schemas.errors import StoreUnavailable
+from pml.schemas.errors import ConfigurationError, QueryError, StoreUnavailable
 from pml.streams.connection import store_url
 from pml.streams.settings import Settings
 from pml.streams.sink_rows import Row
+
+# ClickHouse's codes: unknown table, unknown database.
+NO_TABLES = frozenset({60, 81})
 
 
 class SinkStore:
@@ -26,6 +29,7 @@ class SinkStore:
 
         Raises:
             StoreUnavailable: try again with the same token.
+            ConfigurationError: the store has no tables.
             QueryError: the store will never take them.
         """
         store = await self._connected()
@@ -34,6 +38,12 @@ class SinkStore:
         except StoreUnavailable:
             if self._store is store:
                 self._store = None
+            raise
+        except QueryError as error:
+            if error.details.get("number") in NO_TABLES:
+                raise ConfigurationError(
+                    f"{store.address} has no tables of PML; `pml migrate` makes them"
+                ) from error
             raise
 
     def close(self) -> None:

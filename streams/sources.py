@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from pml.schemas.errors import TopicMismatch
 from pml.streams.connection import broker_errors
 from pml.streams.settings import Settings
 
@@ -28,3 +29,20 @@ async def opened(client: Any, settings: Settings) -> AsyncIterator[Any]:
         yield client
     finally:
         await client.stop()
+
+
+async def require_topic(consumer: Any, topic: str) -> None:
+    """Refuse to wait for a topic that is not there: a reader of it would wait for ever.
+
+    Raises:
+        TopicMismatch: the broker answers and does not have it.
+    """
+    if topic not in await consumer.topics():
+        raise missing_topic(topic)
+
+
+def missing_topic(topic: str) -> TopicMismatch:
+    """The error of a broker without PML's topics."""
+    return TopicMismatch(
+        f"the broker has no topic {topic}: `pml up` or a worker makes it; is kafka.topic_prefix right?"
+    )

@@ -16,7 +16,7 @@ from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.connection import broker_errors, client_options
 from pml.streams.projections.table import changelog_topic, partition_of
 from pml.streams.settings import Settings
-from pml.streams.sources import opened
+from pml.streams.sources import opened, require_topic
 
 # Only bounds how soon a deadline is noticed.
 POLL_MS = 100
@@ -51,6 +51,7 @@ async def read_metrics(settings: Settings, wait_s: float | None = None) -> Metri
     Raises:
         WaitedTooLong: the metrics were still behind after `wait_s`; is the role `metrics` running?
         BrokerUnavailable: no broker answers.
+        TopicMismatch: the broker has no log of events.
         LogCorrupted: the table was written by a newer release.
     """
     topic = changelog_topic(settings)
@@ -62,6 +63,7 @@ async def read_metrics(settings: Settings, wait_s: float | None = None) -> Metri
     )
     async with opened(consumer, settings):
         with broker_errors(settings):
+            await require_topic(consumer, settings.topics.events)
             ends = {pair.partition: end for pair, end in (await consumer.end_offsets(log)).items()}
             values: dict[int, bytes | None] = {}
             if await _exists(consumer, topic, deadline_s):

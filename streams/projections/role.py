@@ -153,8 +153,6 @@ def count(seen: Observation) -> None:
     if seen.account == "run":
         RUNS.labels(seen.subject).inc()
         RUN_DURATION.observe(seen.duration_ms / 1000)
-    elif seen.account == "repeated":
-        SPECULATION_SAVED.inc(seen.saved_ms / 1000)
     elif seen.account == "ended":
         SPECULATIONS.labels(*split_tool(seen.subject), seen.fate, seen.reason).inc()
         if seen.fate == "served":

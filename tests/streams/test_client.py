@@ -18,6 +18,7 @@ from pml.schemas.errors import (
     LogCorrupted,
     PayloadGone,
     Refused,
+    TopicMismatch,
     UndecodableRecord,
     WaitedTooLong,
     WorkflowInvalid,
@@ -47,7 +48,8 @@ from tests.log_writer import (
     task_started,
 )
 
-pytestmark = pytest.mark.integration
+# A machine that runs several suites at once is slow, not wrong.
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 WORKFLOW = {"name": "notes", "tasks": [{"id": "n1", "tool": "git:git_log", "arguments": {"max_count": 3}}]}
 
 
@@ -164,6 +166,13 @@ async def test_no_broker_is_one_clear_error() -> None:
             pass
     with pytest.raises(BrokerUnavailable, match="does not answer"):
         async with EventConsumer("127.0.0.1:1"):
+            pass
+
+
+async def test_a_broker_without_topics_is_one_clear_error(settings: Settings) -> None:
+    kafka = settings.kafka.model_copy(update={"topic_prefix": "nobody.made."})
+    with pytest.raises(TopicMismatch, match=r"nobody\.made\.events"):
+        async with EventConsumer(settings.model_copy(update={"kafka": kafka}), until_end=True):
             pass
 
 

@@ -72,6 +72,7 @@ def guide() -> dict[str, Any]:
     return names
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.integration
 def test_the_guide_does_what_it_says(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
     names = guide()

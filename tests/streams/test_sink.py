@@ -18,7 +18,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from pml.clickhouse.client import Store
 from pml.clickhouse.migrate import migrate
 from pml.schemas.codec import encode
-from pml.schemas.errors import LogCorrupted
+from pml.schemas.errors import ConfigurationError, LogCorrupted
 from pml.schemas.identifiers import session_key
 from pml.streams.client import new_id
 from pml.streams.connection import client_options
@@ -38,7 +38,8 @@ from tests.log_writer import (
     task_started,
 )
 
-pytestmark = pytest.mark.integration
+# A machine that runs several suites at once is slow, not wrong.
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 WAIT_S = 60
 SINK_CODE = (
     "import sys; from pml.streams.worker import run_worker; from pml.streams.settings import Settings; "
@@ -208,6 +209,15 @@ async def test_two_sinks_share_the_partitions_and_a_rebalance_doubles_nothing(se
     assert stored(settings) == sorted(written)
 
 
+async def test_a_store_without_tables_is_one_clear_error(settings: Settings, clickhouse_url: str) -> None:
+    clickhouse = settings.clickhouse.model_copy(update={"database": "nobody_made_it"})
+    settings = settings.model_copy(update={"clickhouse": clickhouse})
+    async with LogWriter(settings) as log:
+        await write_runs(log, 1)
+    with pytest.raises(ConfigurationError, match="pml migrate"):
+        await asyncio.wait_for(Sink(settings, Health(settings.data_dir, "sink")).run(asyncio.Event()), WAIT_S)
+
+
 @pytest.fixture
 def own_store(tmp_path: Path) -> Iterator[list[EmbeddedServer]]:
     """A store that the test may kill and start again; the last one of the list runs."""
@@ -229,9 +239,15 @@ async def test_a_store_that_is_away_loses_and_doubles_nothing(
         await until(lambda: len(stored(settings)) == len(written), "events are missing")
         own_store[0].kill()
         written += await write_runs(log, 100)
+        for _ in range(60):
+            events = await log.write("ses_busy", *RUN, run_id="run_1")
+            written += [(log.partition("ses_busy"), event.offset) for event in events]
         await until(lambda: health.record.facts.get("blocked") == "store", "the sink does not say so")
         assert health.record.state == "failed"
-        written += await write_runs(log, 100)
+        await until(lambda: health.record.facts["lag"] >= 800, "the sink does not say what waits")
+        # A full partition is not read on: at most a batch and what one read overshoots by, each.
+        assert health.record.facts["buffered"] <= 12 * 2 * 50
+        assert health.record.facts["buffered"] < health.record.facts["lag"]
         own_store.append(start_embedded(tmp_path / "store", port))
         assert own_store[-1].url == own_store[0].url
         await until(lambda: len(stored(settings)) >= len(written), "events are missing")

@@ -36,7 +36,8 @@ from tests.log_writer import (
     task_started,
 )
 
-pytestmark = pytest.mark.integration
+# A machine that runs several suites at once is slow, not wrong.
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 WAIT_S = 60
 RUN = [
     run_started(),
