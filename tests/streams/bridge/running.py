@@ -8,7 +8,7 @@ import sys
 import time
 import uuid
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -46,10 +46,10 @@ PERMISSIONS = {
 class World:
     """Topics of their own, configuration files, a client of the bridge's topics."""
 
-    def __init__(self, kafka: str, folder: Path, **bridge: Any) -> None:
+    def __init__(self, kafka: str, folder: Path, servers: Iterable[str] | None = None) -> None:
         self.events = EventLog(folder / "trouble.log")
         self.folder = folder
-        self._write_files()
+        self._write_files(servers)
         self.settings = Settings.load(
             data_dir=folder / "data",
             mcp_servers=folder / "mcp-servers.yaml",
@@ -60,13 +60,12 @@ class World:
                 "session_timeout_s": 6,
                 "heartbeat_s": 1,
             },
-            bridge=bridge,
         )
         self.topics = self.settings.topics
         self._producer: Any = None
         self._tails = Tails(client_options(self.settings))
 
-    def _write_files(self) -> None:
+    def _write_files(self, wanted: Iterable[str] | None) -> None:
         trouble = [str(SERVERS / "trouble_server.py"), str(self.events.path)]
         servers = {
             "trouble": {"command": sys.executable, "args": trouble},
@@ -74,7 +73,8 @@ class World:
             "raw": {"command": sys.executable, "args": [str(SERVERS / "raw_server.py")]},
             "absent": {"command": "/no/such/server"},
         }
-        (self.folder / "mcp-servers.yaml").write_bytes(orjson.dumps({"mcpServers": servers}))
+        kept = {name: servers[name] for name in wanted or servers}
+        (self.folder / "mcp-servers.yaml").write_bytes(orjson.dumps({"mcpServers": kept}))
         self.write_permissions(PERMISSIONS)
 
     def write_permissions(self, content: Mapping[str, Any]) -> None:
@@ -183,8 +183,8 @@ def cancel(call: CallRun) -> CallCancel:
 
 
 @asynccontextmanager
-async def world(kafka: str, folder: Path, **bridge: Any) -> AsyncIterator[World]:
-    world = World(kafka, folder, **bridge)
+async def world(kafka: str, folder: Path, servers: Iterable[str] | None = None) -> AsyncIterator[World]:
+    world = World(kafka, folder, servers)
     await world.open()
     try:
         yield world
