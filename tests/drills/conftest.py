@@ -1,0 +1,44 @@
+"""One broker, one store and one set of roles for all drills: each drill ends with everything running."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from pml.streams.local.kafka import EmbeddedKafka
+from tests.drills.workshop import Workshop, drill_settings
+from tests.fixtures.store import start_embedded
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def workshop(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Workshop]:
+    """A stack for the drills of one module."""
+    folder: Path = tmp_path_factory.mktemp("drill")
+    store = await asyncio.to_thread(start_embedded, folder)
+    async with EmbeddedKafka(folder) as broker:
+        settings = drill_settings(
+            folder, broker.bootstrap_servers, store.url, f"drill-{uuid.uuid4().hex[:8]}"
+        )
+        found = Workshop(settings, broker, store, folder)
+        try:
+            await found.set_up()
+            yield found
+        finally:
+            await found.tear_down()
+            await asyncio.to_thread(store.stop)
+
+
+@pytest.fixture
+def say(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
+    """Print what was counted, also where the test passes."""
+
+    def printed(text: str) -> None:
+        with capsys.disabled():
+            pass
+
+    return printed

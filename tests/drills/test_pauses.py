@@ -1,0 +1,72 @@
+"""An owner that is paused until another has taken its partitions, a broker and a store that die."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.drills.verdict import read_topic, verdict
+from tests.drills.workshop import SESSION_TIMEOUT_S, Workshop, until
+from tests.fixtures.store import start_embedded
+
+ROUNDS = int(os.environ.get("PML_DRILL_ROUNDS", "1"))
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
+
+
+@pytest.mark.parametrize("turn", range(ROUNDS))
+async def test_an_orchestrator_that_wakes_after_it_was_overtaken_writes_nothing_that_counts(
+    workshop: Workshop, turn: int, say: Callable[[str], None]
+) -> None:
+    async with workshop.work():
+        workshop.start("orchestrator", name="second")
+        await workshop.until_ready("second", "orchestrator")
+        workshop.pause("orchestrator")
+        taken = await _until_taken(workshop)
+        workshop.resume("orchestrator")
+        await asyncio.sleep(SESSION_TIMEOUT_S)
+        workshop.kill("second")
+    say(f"paused until {taken} partitions were taken: {await verdict(workshop)}")
+
+
+async def _until_taken(workshop: Workshop) -> int:
+    """Wait until somebody else has taken all partitions that the paused one held."""
+    topic = workshop.settings.topics.events
+    before = await _taken(workshop, topic)
+    give_up = time.monotonic() + 60
+    while (now := await _taken(workshop, topic)) <= before:
+        assert time.monotonic() < give_up, "nobody took the partitions of the paused owner"
+        await asyncio.sleep(0.2)
+    return now - before
+
+
+async def _taken(workshop: Workshop, topic: str) -> int:
+    records = await read_topic(workshop, topic)
+    return sum(dict(record.headers).get("pml-type") == b"partition.taken" for record in records)
+
+
+@pytest.mark.parametrize("turn", range(ROUNDS))
+async def test_a_broker_that_dies_and_comes_back_loses_and_doubles_nothing(
+    workshop: Workshop, turn: int, say: Callable[[str], None]
+) -> None:
+    async with workshop.work(per_second=4):
+        workshop.broker.kill()
+        await workshop.broker.start()
+        await until(lambda: all(map(workshop.alive, ("bridge", "sink"))), 10, "a role did not survive")
+    say(f"broker killed: {await verdict(workshop)}")
+
+
+async def test_runs_go_on_while_clickhouse_is_down_and_nothing_is_missing_afterwards(
+    workshop: Workshop, say: Callable[[str], None]
+) -> None:
+    port = int(workshop.store.url.rpartition(":")[2])
+    async with workshop.work():
+        before = len(workshop.submissions)
+        workshop.store.kill()
+        await until(lambda: len(workshop.submissions) >= before + 10, 60, "no runs were submitted")
+    replacement = await asyncio.to_thread(start_embedded, workshop.store_folder, port)
+    workshop.store.process = replacement.process
+    say(f"store killed: {await verdict(workshop)}")

@@ -1,0 +1,224 @@
+"""A stack whose parts a drill kills, pauses and starts again, with work in flight.
+
+Broker and store are the embedded ones, each role is a process of its own, as `pml worker ROLE` runs it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from pml.streams.client import IntentProducer, Submission
+from pml.streams.crash_points import VARIABLE
+from pml.streams.health import read_all
+from pml.streams.local.kafka import EmbeddedKafka
+from pml.streams.local.supervisor import migrate_store
+from pml.streams.settings import Settings
+from pml.streams.topics import ensure_topics
+from tests.fixtures.store import EmbeddedServer
+
+ROLES = ("orchestrator", "bridge", "sink")
+SERVER = Path(__file__).parent.parent / "servers" / "ledger_server.py"
+# A role starts in two seconds and takes over in another; two busy cores take several times that.
+READY_TIMEOUT_S = 60.0
+# Sessions of drills are noticed as gone after this, not after the ten seconds of a release.
+SESSION_TIMEOUT_S = 3
+POLL_S = 0.02
+PERMISSIONS = {
+    "tools": {
+        "ledger:look": {"scope": "readonly", "approval": "auto", "touches": ["ledger:{name}"]},
+        "ledger:read_slowly": {"scope": "readonly", "approval": "auto", "touches": ["ledger:{name}"]},
+        "ledger:add": {"scope": "filesystem", "approval": "auto", "touches": ["ledger:{name}"]},
+    }
+}
+SLOW = {"type": "reference", "expression": "slow.name"}
+FAST = {"type": "reference", "expression": "fast.name"}
+WORKFLOW = {
+    "name": "drill",
+    "context": {"name": "nobody"},
+    "options": {"timeout_s": 60},
+    "tasks": [
+        {"id": "slow", "tool": "ledger:read_slowly", "arguments": {"name": "a"}},
+        {"id": "fast", "tool": "ledger:look", "arguments": {"name": "b"}},
+        {"id": "early", "tool": "ledger:read_slowly", "arguments": {"name": FAST}},
+        {"id": "late", "tool": "ledger:look", "arguments": {"name": SLOW}},
+        {
+            "id": "effect",
+            "tool": "ledger:add",
+            "arguments": {"name": {"type": "parameter", "parameter_name": "name"}},
+            "depends_on": ["early", "late"],
+        },
+        {"id": "after", "tool": "ledger:look", "arguments": {"name": "c"}, "depends_on": ["effect"]},
+    ],
+}
+
+
+def drill_settings(folder: Path, kafka: str, store: str, prefix: str) -> Settings:
+    """Settings of one drill: topics and tables of its own, short time-outs."""
+    server = {"command": sys.executable, "args": [str(SERVER), str(folder / "ledger.jsonl")]}
+    (folder / "mcp-servers.yaml").write_bytes(orjson.dumps({"mcpServers": {"ledger": server}}))
+    (folder / "mcp-permissions.yaml").write_bytes(orjson.dumps({"version": 1, **PERMISSIONS}))
+    (folder / "ledger.jsonl").touch()
+    return Settings.load(
+        data_dir=folder / "data",
+        mcp_servers=folder / "mcp-servers.yaml",
+        mcp_permissions=folder / "mcp-permissions.yaml",
+        kafka={
+            "bootstrap_servers": kafka,
+            "topic_prefix": f"{prefix}.",
+            "session_timeout_s": SESSION_TIMEOUT_S,
+            "heartbeat_s": 1,
+        },
+        clickhouse={"url": store, "database": prefix.replace("-", "_")},
+        timeouts={"task_s": 3, "queue_s": 8},
+    )
+
+
+class Workshop:
+    """Starts and ends roles, and keeps work coming."""
+
+    def __init__(
+        self, settings: Settings, broker: EmbeddedKafka, store: EmbeddedServer, store_folder: Path
+    ) -> None:
+        self.settings = settings
+        self.broker = broker
+        self.store = store
+        self.store_folder = store_folder
+        self.ledger = settings.mcp_servers.parent / "ledger.jsonl"
+        self.submissions: list[Submission] = []
+        self._roles: dict[str, subprocess.Popen[bytes]] = {}
+
+    async def set_up(self) -> None:
+        """Topics, tables, and every role."""
+        await ensure_topics(self.settings)
+        await asyncio.to_thread(migrate_store, self.settings)
+        for role in ROLES:
+            self.start(role)
+        for role in ROLES:
+            await self.until_ready(role)
+
+    def start(
+        self, role: str, crash_at: str | None = None, name: str | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Start a role, to be killed where `crash_at` says; a second one of a role needs a name."""
+        environment = {**os.environ, **self.settings.environment()}
+        if crash_at:
+            environment[VARIABLE] = crash_at
+        log = self.settings.data_dir / f"{name or role}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "pml.streams.cli", "worker", role],
+                stdout=output,
+                stderr=output,
+                env=environment,
+                start_new_session=True,
+            )
+        self._roles[name or role] = process
+        return process
+
+    async def until_ready(self, name: str, role: str | None = None) -> None:
+        """Wait until a role does its work."""
+        pid = self._roles[name].pid
+
+        def ready() -> bool:
+            assert self._roles[name].poll() is None, f"{name} ended while it started: {self.tail(name)}"
+            return any(
+                record.pid == pid and record.state == "ready" for record in read_all(self.settings.data_dir)
+            )
+
+        await until(ready, READY_TIMEOUT_S, f"{role or name} is not ready")
+
+    async def until_dead(self, name: str, timeout_s: float = READY_TIMEOUT_S) -> int:
+        """Wait until a process has ended; its exit code."""
+        await until(lambda: self._roles[name].poll() is not None, timeout_s, f"{name} lives on")
+        return int(self._roles[name].returncode)
+
+    def alive(self, name: str) -> bool:
+        """Whether a process runs."""
+        return self._roles[name].poll() is None
+
+    def kill(self, name: str) -> None:
+        """kill -9."""
+        self._roles[name].kill()
+        self._roles[name].wait()
+
+    def pause(self, name: str) -> None:
+        """SIGSTOP: it does not know that time goes on."""
+        os.kill(self._roles[name].pid, signal.SIGSTOP)
+
+    def resume(self, name: str) -> None:
+        """SIGCONT."""
+        os.kill(self._roles[name].pid, signal.SIGCONT)
+
+    def tail(self, name: str) -> str:
+        """The last words of a role."""
+        return (self.settings.data_dir / f"{name}.log").read_text(errors="replace")[-2_000:]
+
+    async def tear_down(self) -> None:
+        """End everything that was started."""
+        for process in self._roles.values():
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
+        for process in self._roles.values():
+            await asyncio.to_thread(_end, process)
+
+    @asynccontextmanager
+    async def work(self, per_second: float = 8.0) -> AsyncIterator[None]:
+        """Runs keep coming while the block runs, one session each; the last one comes after it."""
+        stop = asyncio.Event()
+        coming = asyncio.create_task(self._submit(1 / per_second, stop))
+        try:
+            yield
+        finally:
+            stop.set()
+            await coming
+
+    async def _submit(self, every_s: float, stop: asyncio.Event) -> None:
+        async with IntentProducer(self.settings) as producer:
+            while True:
+                last = stop.is_set()
+                number = len(self.submissions)
+                self.submissions.append(
+                    await producer.start_run(WORKFLOW, context={"name": f"effect-{number}"})
+                )
+                if last:
+                    return
+                await _wait(stop, every_s)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+async def _wait(stop: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(stop.wait(), seconds)
+
+
+async def until(condition: Callable[[], bool], timeout_s: float, otherwise: str) -> None:
+    """Wait for a condition."""
+    give_up = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < give_up, f"{otherwise} after {timeout_s:.0f} s"
+        await asyncio.sleep(POLL_S)
+
+
+def lines(path: Path) -> list[Mapping[str, Any]]:
+    """The lines of a server's own log."""
+    return [orjson.loads(line) for line in path.read_bytes().splitlines()]

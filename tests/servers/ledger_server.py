@@ -1,0 +1,57 @@
+"""An MCP server whose effects can be counted: `ledger_server.py LOG`.
+
+`add` writes one line into the log, for ever; `look` and `read_slowly` only say that they were called. Each
+line: {"tool", "name", "call_id", "speculative"}.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.types import ToolAnnotations
+
+READS = ToolAnnotations(read_only_hint=True)
+server = MCPServer("ledger")
+log = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+
+def note(tool: str, name: str, context: Context) -> None:
+    meta = dict(context.request_context.meta or {})
+    line = {
+        "tool": tool,
+        "name": name,
+        "call_id": meta.get("pml/call-id"),
+        "speculative": bool(meta.get("pml/speculative")),
+    }
+    os.write(log, json.dumps(line).encode() + b"\n")
+
+
+@server.tool(annotations=READS)
+async def look(name: str, context: Context) -> dict[str, str]:
+    """Answer at once."""
+    note("look", name, context)
+    return {"name": name, "seen": f"{name} was looked at"}
+
+
+@server.tool(annotations=READS)
+async def read_slowly(name: str, context: Context) -> dict[str, str]:
+    """Answer after the time that a small request to a service takes."""
+    note("read_slowly", name, context)
+    await asyncio.sleep(0.08)
+    return {"name": name, "text": f"the text of {name}"}
+
+
+@server.tool()
+async def add(name: str, context: Context) -> dict[str, str]:
+    """An effect that cannot be taken back."""
+    note("add", name, context)
+    await asyncio.sleep(0.02)
+    return {"name": name}
+
+
+if __name__ == "__main__":
+    server.run()
