@@ -197,7 +197,7 @@ async def _topics(settings: Settings) -> str:
         return "are made by `pml up`"
     specs = settings.topics.specs()
     async with asyncio.timeout(BROKER_TIMEOUT_S), admin_client(settings) as admin:
-        found = await found_topics(admin, specs)
+        found = await found_topics(admin, [spec.name for spec in specs])
     check_topics(specs, found)
     missing = [spec.name for spec in specs if spec.name not in found]
     if missing:

@@ -19,7 +19,7 @@ from aiokafka.errors import (
 )
 
 from pml.schemas.errors import BrokerUnavailable, ConfigurationError, TopicMismatch
-from pml.schemas.topics import TopicSpec
+from pml.schemas.topics import SESSION_PARTITIONS, TopicSpec
 from pml.streams.connection import broker_errors, client_options
 from pml.streams.settings import Settings
 
@@ -48,12 +48,28 @@ async def ensure_topics(settings: Settings) -> None:
     """
     specs = settings.topics.specs()
     async with admin_client(settings) as admin:
-        found = await found_topics(admin, specs)
-        missing = [spec for spec in specs if spec.name not in found]
+        found = await found_topics(admin, [spec.name for spec in specs])
+        missing = [_new(spec, settings) for spec in specs if spec.name not in found]
         if missing:
-            await _create(admin, missing, settings.kafka.replication_factor)
-            found = await _wait_until_ready(admin, specs)
+            await _create(admin, missing)
+            found = await _wait_until_ready(admin, [spec.name for spec in specs])
     check_topics(specs, found)
+
+
+async def ensure_changelog(settings: Settings, name: str, configs: Mapping[str, str]) -> None:
+    """Create the changelog of a Faust table where it is missing, and wait until it has leaders.
+
+    Faust makes it too, but looks at it at once and ends when it sees no partitions yet.
+
+    Raises:
+        BrokerUnavailable, ConfigurationError: as `ensure_topics`.
+    """
+    factor = settings.kafka.replication_factor
+    async with admin_client(settings) as admin:
+        if name not in await found_topics(admin, [name]):
+            new = NewTopic(name, SESSION_PARTITIONS, factor, topic_configs=dict(configs))
+            await _create(admin, [new])
+            await _wait_until_ready(admin, [name])
 
 
 def check_topics(specs: Iterable[TopicSpec], found: Mapping[str, FoundTopic]) -> None:
@@ -106,9 +122,9 @@ async def admin_client(settings: Settings) -> AsyncIterator[AIOKafkaAdminClient]
             await admin.close()
 
 
-async def found_topics(admin: AIOKafkaAdminClient, specs: Iterable[TopicSpec]) -> dict[str, FoundTopic]:
+async def found_topics(admin: AIOKafkaAdminClient, wanted: Iterable[str]) -> dict[str, FoundTopic]:
     """Those of these topics that exist."""
-    names = {spec.name for spec in specs}
+    names = set(wanted)
     # All topics: a request that names one makes a broker with automatic creation create it.
     described = [topic for topic in await admin.describe_topics() if topic["topic"] in names]
     _refuse_other_errors(described)
@@ -146,11 +162,12 @@ async def _configs(admin: AIOKafkaAdminClient, names: Iterable[str]) -> dict[str
     }
 
 
-async def _create(admin: AIOKafkaAdminClient, specs: Iterable[TopicSpec], replication_factor: int) -> None:
-    topics = [
-        NewTopic(spec.name, spec.partitions, replication_factor, topic_configs=spec.configs())
-        for spec in specs
-    ]
+def _new(spec: TopicSpec, settings: Settings) -> NewTopic:
+    factor = settings.kafka.replication_factor
+    return NewTopic(spec.name, spec.partitions, factor, topic_configs=spec.configs())
+
+
+async def _create(admin: AIOKafkaAdminClient, topics: list[NewTopic]) -> None:
     answer = await admin.create_topics(topics, timeout_ms=int(CREATE_TIMEOUT_S * 1000))
     for name, code, message in answer.topic_errors:
         # Another stack may have been quicker.
@@ -166,13 +183,11 @@ def _refusal(topic: str, code: int, message: str | None) -> ConfigurationError:
     )
 
 
-async def _wait_until_ready(
-    admin: AIOKafkaAdminClient, specs: tuple[TopicSpec, ...]
-) -> dict[str, FoundTopic]:
+async def _wait_until_ready(admin: AIOKafkaAdminClient, names: list[str]) -> dict[str, FoundTopic]:
     give_up = time.monotonic() + CREATE_TIMEOUT_S
     while time.monotonic() < give_up:
-        found = await found_topics(admin, specs)
-        if len(found) == len(specs) and all(topic.ready for topic in found.values()):
+        found = await found_topics(admin, names)
+        if len(found) == len(names) and all(topic.ready for topic in found.values()):
             return found
         await asyncio.sleep(POLL_S)
     raise BrokerUnavailable(f"the broker has no leaders for the new topics after {CREATE_TIMEOUT_S:.0f} s")

@@ -21,13 +21,18 @@ from pml.streams.health import Health
 from pml.streams.logs import configure_logging
 from pml.streams.settings import Settings
 from pml.streams.telemetry import serve
-from pml.streams.topics import ensure_topics
+from pml.streams.topics import ensure_changelog, ensure_topics
 
 ROLES = {
     "orchestrator": "pml.streams.orchestrator.role:Orchestrator",
     "bridge": "pml.streams.bridge.role:Bridge",
     "metrics": "pml.streams.projections.role:Metrics",
     "sink": "pml.streams.sink:Sink",
+}
+# The Faust tables of roles, by name, and how their changelogs are kept.
+TABLES = {
+    "orchestrator": ("sessions", "pml.streams.orchestrator.table:CHANGELOG"),
+    "metrics": ("totals", "pml.streams.projections.table:CHANGELOG"),
 }
 # Longer than a rebalance (20 s), a broker killed and back (5 s) and a producer's patience (20 s) together.
 STALL_S = 60.0
@@ -93,6 +98,8 @@ def run_worker(settings: Settings, names: Sequence[str]) -> None:
 async def run_roles(settings: Settings, names: Sequence[str], stop: asyncio.Event) -> None:
     """Run these roles until `stop` is set or one fails; then all others are stopped as well."""
     await ensure_topics(settings)
+    for name in names:
+        await _ensure_table(settings, name)
     endpoint = serve(settings.metrics.port)
     try:
         healths = {name: Health(settings.data_dir, name) for name in names}
@@ -113,9 +120,19 @@ def load_role(name: str) -> Callable[[Settings, Health], Role]:
     """
     if name not in ROLES:
         raise ConfigurationError(f"there is no role {name!r}; there are {', '.join(ROLES)}")
-    module, _, attribute = ROLES[name].partition(":")
-    role: Callable[[Settings, Health], Role] = getattr(import_module(module), attribute)
+    role: Callable[[Settings, Health], Role] = _loaded(ROLES[name])
     return role
+
+
+async def _ensure_table(settings: Settings, role: str) -> None:
+    if role in TABLES:
+        table, configs = TABLES[role]
+        await ensure_changelog(settings, f"{settings.group(role)}-{table}-changelog", _loaded(configs))
+
+
+def _loaded(place: str) -> Any:
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 async def _until_signalled(settings: Settings, names: Sequence[str]) -> None:

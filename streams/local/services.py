@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -148,7 +149,10 @@ class Worker:
         self.log = settings.data_dir / LOG_FOLDER / f"{self.name}.log"
         self._settings = settings
         command = [sys.executable, "-m", "pml.streams.cli", "worker", *roles]
-        self._child = Child(command, self.log, child_environment(settings))
+        environment = child_environment(settings)
+        # A member that comes back under its old name gets its partitions at once.
+        environment.setdefault("PML_KAFKA__GROUP_INSTANCE_ID", installation_name(settings))
+        self._child = Child(command, self.log, environment)
 
     @property
     def pid(self) -> int | None:
@@ -193,6 +197,12 @@ def child_environment(settings: Settings) -> dict[str, str]:
     names = set(ALIASES) | {name + "_FILE" for name in ALIASES}
     inherited = {name: value for name, value in os.environ.items() if name not in names}
     return inherited | settings.environment()
+
+
+def installation_name(settings: Settings) -> str:
+    """A name for this data folder on this machine, the same at each start."""
+    place = f"{os.uname().nodename}:{settings.data_dir}"
+    return "stack-" + hashlib.blake2b(place.encode(), digest_size=6).hexdigest()
 
 
 async def _until_or_ended(condition: Callable[[], bool], child: Child, timeout_s: float) -> bool:

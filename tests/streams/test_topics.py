@@ -8,7 +8,14 @@ from aiokafka.admin import NewTopic
 from pml.schemas.errors import BrokerUnavailable, ConfigurationError, TopicMismatch
 from pml.schemas.topics import Topics, TopicSpec
 from pml.streams.settings import Settings
-from pml.streams.topics import FoundTopic, admin_client, ensure_topics, found_topics, mismatches
+from pml.streams.topics import (
+    FoundTopic,
+    admin_client,
+    ensure_changelog,
+    ensure_topics,
+    found_topics,
+    mismatches,
+)
 
 SPECS = {spec.name: spec for spec in Topics("t.").specs()}
 
@@ -61,7 +68,7 @@ async def test_topics_are_created_once_and_found_right_afterwards(kafka: str, tm
     await ensure_topics(settings)
     await ensure_topics(settings)
     async with admin_client(settings) as admin:
-        found = await found_topics(admin, settings.topics.specs())
+        found = await found_topics(admin, [spec.name for spec in settings.topics.specs()])
     assert {name: topic.partitions for name, topic in found.items()} == {
         spec.name: spec.partitions for spec in settings.topics.specs()
     }
@@ -83,6 +90,17 @@ async def test_a_topic_that_exists_otherwise_stops_the_start(kafka: str, tmp_pat
 async def test_a_replication_factor_that_the_broker_cannot_give_is_told(kafka: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="replication"):
         await ensure_topics(settings_of(kafka, tmp_path, replication_factor=3))
+
+
+@pytest.mark.integration
+async def test_a_changelog_has_its_partitions_before_faust_looks_at_it(kafka: str, tmp_path: Path) -> None:
+    settings = settings_of(kafka, tmp_path)
+    name = f"{settings.group('metrics')}-totals-changelog"
+    for _ in range(2):
+        await ensure_changelog(settings, name, {"cleanup.policy": "compact"})
+        async with admin_client(settings) as admin:
+            found = (await found_topics(admin, [name]))[name]
+        assert (found.partitions, found.ready, found.configs["cleanup.policy"]) == (12, True, "compact")
 
 
 async def test_a_broker_that_is_not_there_is_told_in_one_sentence(tmp_path: Path) -> None:

@@ -152,3 +152,12 @@ def test_a_worker_process_stops_cleanly_on_sigterm(settings: Settings, tmp_path:
         _, errors = process.communicate(timeout=40)
     assert process.returncode == 0, errors
     assert states(settings) == {"sink": "stopped"}
+
+
+def test_the_changelogs_made_ahead_are_those_that_the_roles_use() -> None:
+    from pml.streams.orchestrator.table import NAME
+    from pml.streams.projections.table import changelog_topic
+
+    settings = Settings.load()
+    assert worker.TABLES["orchestrator"][0] == NAME
+    assert changelog_topic(settings) == f"{settings.group('metrics')}-{worker.TABLES['metrics'][0]}-changelog"

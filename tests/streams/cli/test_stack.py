@@ -1,0 +1,85 @@
+"""A whole stack as a person uses it: real broker, store, workers and MCP server, by the command line."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.project import PATIENCE_S, Project, gone, project, wait_until
+
+__all__ = ["project"]
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(6 * PATIENCE_S)]
+
+
+def agreed(project: Project, run_id: str) -> None:
+    """What status, metrics, lists, queries and the log say of the same runs, once nothing lags."""
+    metrics = project.json("metrics", "--wait")
+    wait_until(lambda: all(not p["lag"] for p in project.json("status")["parts"]), "the sink")
+    (run,) = (run for run in project.json("run", "list") if run["run_id"] == run_id)
+    logged = [run for run in project.json("run", "list", "--session", run_id) if run["run_id"] == run_id]
+    assert [run] == logged
+    assert (metrics["hits"], metrics["misses"], metrics["wasted"]) == (
+        run["hits"],
+        run["misses"],
+        run["wasted"],
+    )
+    events = project.pml("events", "dump", "--json").splitlines()
+    assert project.json("query", "SELECT count() AS events FROM events") == [{"events": len(events)}]
+    stored = project.json("run", "trace", run_id)
+    assert stored == project.json("run", "trace", run_id, "--session", run_id)
+
+
+def test_from_up_to_down_with_deaths_in_between(project: Project) -> None:
+    project.pml("up", "--detach")
+    assert project.json("status")["ready"] is True
+    assert project.json("up", "--detach")["up"] is True
+
+    submitted = project.json("submit", "chain.yaml", "--wait", "--run-id", "run_1")
+    assert submitted["status"] == "completed"
+    assert submitted["results"]["read"]["served_by"] in ("speculation", "joined")
+    assert project.json("submit", "chain.yaml", "--wait", "--run-id", "run_1") == submitted
+    calls = (project.folder / "calls.jsonl").read_text()
+    agreed(project, "run_1")
+    changed = project.json(
+        "submit", "chain.yaml", "--run-id", "run_1", "--context", "path=b", "--wait", code=3
+    )
+    assert "run_1" in changed["error"]["message"]
+    assert (project.folder / "calls.jsonl").read_text() == calls
+
+    bridge, broker = project.pid("bridge"), project.pid("kafka")
+    for process in project.processes():
+        if process.pid in (bridge, broker):
+            process.kill()
+    wait_until(lambda: project.pid("bridge") not in (None, bridge) and project.ready(), "a new bridge")
+    wait_until(lambda: project.json("status", code=None)["ready"], "everything to be ready again")
+    assert {part["name"]: part["restarts"] > 0 for part in project.json("status")["parts"]}["bridge"]
+    assert project.json("submit", "chain.yaml", "--wait")["status"] == "completed"
+
+    below = project.processes()
+    assert len(below) > 6
+    below[0].kill()
+    wait_until(lambda: gone(below), "the children of a supervisor that was killed")
+    assert project.json("status", code=4)["up"] is False
+
+    with project.start("up") as foreground:
+        wait_until(project.ready, "the second start")
+        assert project.json("run", "show", "run_1")["status"] == "completed"
+        below = project.processes()
+        foreground.send_signal(signal.SIGINT)
+        _, said = foreground.communicate(timeout=PATIENCE_S)
+    assert (foreground.returncode, gone(below)) == (0, True), said
+    assert project.json("down")["stopped"] is False
+
+
+def test_a_file_that_is_wrong_stops_the_start_with_its_name(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "mcp-permissions.yaml").write_text("tools: {'files:*': {approval: perhaps}}\n")
+    with project.start("up", "--detach") as process:
+        _, said = process.communicate(timeout=2 * PATIENCE_S)
+    assert process.returncode == 1
+    assert "mcp-permissions.yaml" in said
+    assert "approval" in said
+    assert "Traceback" not in said
+    assert project.json("status", code=4)["up"] is False
