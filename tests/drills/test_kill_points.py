@@ -29,7 +29,7 @@ def named_points() -> list[str]:
     return sorted(name for name in found if name.partition(".")[0] in ROLES)
 
 
-def test_there_are_points_in_every_role_that_writes() -> None:
+async def test_there_are_points_in_every_role_that_writes() -> None:
     assert {name.partition(".")[0] for name in named_points()} == set(ROLES)
     assert len(named_points()) >= 20
 
