@@ -28,6 +28,7 @@ from pml.streams.topics import ensure_topics
 from tests.fixtures.store import EmbeddedServer
 
 ROLES = ("orchestrator", "bridge", "sink")
+STARTED = (*ROLES, "metrics")
 SERVER = Path(__file__).parent.parent / "servers" / "ledger_server.py"
 # A role starts in two seconds and takes over in another; two busy cores take several times that.
 READY_TIMEOUT_S = 60.0
@@ -38,6 +39,7 @@ PERMISSIONS = {
     "tools": {
         "ledger:look": {"scope": "readonly", "approval": "auto", "touches": ["ledger:{name}"]},
         "ledger:read_slowly": {"scope": "readonly", "approval": "auto", "touches": ["ledger:{name}"]},
+        "ledger:*": {"scope": "readonly", "approval": "auto"},
         "ledger:add": {"scope": "filesystem", "approval": "auto", "touches": ["ledger:{name}"]},
     }
 }
@@ -102,9 +104,9 @@ class Workshop:
         """Topics, tables, and every role."""
         await ensure_topics(self.settings)
         await asyncio.to_thread(migrate_store, self.settings)
-        for role in ROLES:
+        for role in STARTED:
             self.start(role)
-        for role in ROLES:
+        for role in STARTED:
             await self.until_ready(role)
 
     def start(

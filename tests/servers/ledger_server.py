@@ -53,5 +53,27 @@ async def add(name: str, context: Context) -> dict[str, str]:
     return {"name": name}
 
 
+@server.tool(annotations=READS)
+async def hang(name: str, context: Context) -> dict[str, str]:
+    """Never answer."""
+    note("hang", name, context)
+    await asyncio.Event().wait()
+    return {"name": name}
+
+
+@server.tool(annotations=READS)
+async def flood(name: str, context: Context) -> dict[str, str]:
+    """Answer with 100 MB."""
+    note("flood", name, context)
+    return {"name": "x" * 100_000_000}
+
+
+@server.tool(annotations=READS)
+async def die(name: str, context: Context) -> dict[str, str]:
+    """Take the server along."""
+    note("die", name, context)
+    os._exit(3)
+
+
 if __name__ == "__main__":
     server.run()
