@@ -18,11 +18,11 @@ from pml.schemas.sanitiser.markers import REDACTED
 
 _NAME = re.compile(
     r"(?<![\w.-])(?P<name>[\w.-]++)"
-    r"(?:(?P<closed>\\{0,8}[\"'`]?\]?)[ \t]{0,8}(?P<separator>:=|=>|={1,3}|:)[ \t]{0,8}"
+    r"(?:(?P<closed>\\{0,8}[\"'`]?\]?)[ \t]*+(?P<separator>:=|=>|={1,3}|:)[ \t]*+"
     r"|(?P<is>[ ](?:is|was)[ ]|[ ](?=['\"])))"
 )
 _TAG = re.compile(r"<(?P<name>[\w:.-]++)[^<>\n]{0,200}>(?P<value>[^<>]+)(?:(?=</)|(?<=…)\Z)")
-_FLAG = re.compile(r"(?<![\w-])--?(?P<name>[A-Za-z][\w-]*+)[ \t]{1,4}(?=[^\s-])")
+_FLAG = re.compile(r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))--?(?P<name>[A-Za-z][\w.-]*+)[ \t]{1,4}(?=[^\s-])")
 _LOGIN = re.compile(
     r"\blogin\s{1,4}[^\s]{1,128}\s{1,4}(?P<name>password)\s{1,4}(?P<value>[^\s]+)"
 )  # a line of .netrc
@@ -40,7 +40,7 @@ _HEADER_WORDS: Final = ("authorization", "cookie")
 
 _HARMLESS = re.compile(
     r"""(?ix) [\s"'`]* (?:
-        \[REDACTED\] | …+ | \.{3} | \*+ | [-_.,:;]*
+        \[REDACTED\]…? | …+ | \.{3} | \*+ | [-_.,:;]*
       | \$\{[a-z_]\w{0,64}\} | \$?\{\{[^{}]{0,80}\}\} | %s | %\([a-z_]{1,40}\)s | <[a-z_ -]{1,40}>
       | (?:os\.environ|os\.getenv|process\.env)[\w.\[\]("')]{0,80}
       | str|string|bytes|int|bool|float|number|boolean|none|null|nil|undefined
@@ -48,6 +48,7 @@ _HARMLESS = re.compile(
     ) [\s"'`,;)\]}]*"""
 )
 _HARMLESS_MAX = 120
+_SUSPECT_REACH = 600  # nothing longer looks random, so a suspect value is read no further: keeps this linear
 _SHORTEST_VALUE = 3  # shorter ones, as in "unexpected token: }", are punctuation
 _DIGIT_OR_SIGN = re.compile(r"[^A-Za-z.,;:!?'\"()\s]")
 
@@ -125,7 +126,7 @@ def _flag_values(text: str) -> Iterator[Span]:
     while (match := _FLAG.search(text, position)) is not None:
         position = match.end()
         line_end = _line_end(text, position, line_end)
-        span = _inside(text, position, line_end) or Span(position, _end(_WORD, text, position))
+        span = _inside(text, position, line_end) or Span(position, _end(_WORD, text, position, line_end))
         if secrecy(match["name"]) >= Secrecy.TEXT and not _harmless(text, span):
             yield span
             position = span.end
@@ -146,7 +147,8 @@ def _named_values(text: str) -> Iterator[Span]:
         if judgement is Secrecy.PLAIN:
             continue
         line_end = _line_end(text, position, line_end)
-        span = _inside(text, position, line_end) or _unquoted(text, match, line_end)
+        reach = len(text) if judgement is not Secrecy.SUSPECT else position + _SUSPECT_REACH
+        span = _inside(text, position, min(line_end, reach)) or _unquoted(text, match, line_end, reach)
         if not _harmless(text, span) and _hides(judgement, text, span, match):
             yield span
             position = span.end
@@ -163,6 +165,10 @@ def _line_end(text: str, position: int, known: int) -> int:
 def _judgement(text: str, match: re.Match[str]) -> Secrecy:
     name, start = match["name"], match.start()
     judgement = secrecy(name)
+    if (
+        text[start - 1 : start] == "\\" and name[0] in "nrt"
+    ):  # the end of an escape, as in "one line\ntoken=…"
+        judgement = max(judgement, secrecy(name[1:]))
     if judgement is Secrecy.SUSPECT:
         owner = _OWNER.search(text[max(0, start - _OWNER_MAX) : start])
         judgement = secrecy(f"{owner[1]}_{name}") if owner else judgement
@@ -195,8 +201,8 @@ def _harmless(text: str, span: Span) -> bool:
     return length <= _HARMLESS_MAX and _HARMLESS.fullmatch(text, span.start, span.end) is not None
 
 
-def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
-    match = pattern.match(text, start)
+def _end(pattern: re.Pattern[str], text: str, start: int, reach: int) -> int:
+    match = pattern.match(text, start, reach)
     return match.end() if match else start
 
 
@@ -211,10 +217,10 @@ def _inside(text: str, start: int, line_end: int) -> Span | None:
     return Span(opening.end(), end if end >= 0 else line_end)
 
 
-def _unquoted(text: str, match: re.Match[str], line_end: int) -> Span:
-    start = match.end()
+def _unquoted(text: str, match: re.Match[str], line_end: int, reach: int) -> Span:
+    start, line_end = match.end(), min(line_end, reach)
     before = text[max(0, match.start() - _LINE_START_MAX) : match.start()]
-    if (block := _BLOCK.match(text, start)) is not None:
+    if (block := _BLOCK.match(text, start, reach)) is not None:
         return Span(*block.span())
     if before[-1:] in ("'", '"', "`") and not match["closed"]:
         closing = text.find(before[-1], start, line_end)
@@ -222,7 +228,7 @@ def _unquoted(text: str, match: re.Match[str], line_end: int) -> Span:
     is_container = text.startswith(("[", "{", "("), start) and not text.startswith(REDACTED, start)
     if is_container or _runs_to_line_end(match, before):
         return Span(start, line_end)
-    return Span(start, _end(_WORD, text, start))
+    return Span(start, _end(_WORD, text, start, line_end))
 
 
 def _runs_to_line_end(match: re.Match[str], before: str) -> bool:

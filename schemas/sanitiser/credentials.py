@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
@@ -22,10 +21,10 @@ from pml.schemas.sanitiser.markers import REDACTED
 Rule = Callable[[str], str]
 _ROUNDS = 4
 
-# RFC 7468, RFC 4716 (four dashes and spaces), PGP. A key that is cut off ends where its base64 ends.
+# RFC 7468, RFC 4716 (four dashes and spaces), PGP, PuTTY. A key that is cut off ends where its base64 ends.
 _PEM_LABEL = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?"
-_PRIVATE_KEY_BEGIN = re.compile(rf"-{{4,5}} ?BEGIN {_PEM_LABEL}(?: ?-{{4,5}})?")
-_PRIVATE_KEY_END = re.compile(rf"-{{4,5}} ?END {_PEM_LABEL}(?: ?-{{4,5}})?")
+_PRIVATE_KEY_BEGIN = re.compile(rf"-{{4,5}} ?BEGIN {_PEM_LABEL}(?: ?-{{4,5}})?|PuTTY-User-Key-File-[0-9]")
+_PRIVATE_KEY_END = re.compile(rf"-{{4,5}} ?END {_PEM_LABEL}(?: ?-{{4,5}})?|Private-MAC: ?[0-9a-f]*")
 _PRIVATE_KEY_REST = re.compile(r"[A-Za-z0-9+/=\s\\:,.-]*")
 
 # RFC 7519 and 7516: base64url of `{"`, then two to four more parts. A run without parts is no token.
@@ -41,7 +40,7 @@ _USER_INFO = re.compile(
 # RFC 6750 and RFC 7617. Words after "bearer" or "basic" in prose are no credentials.
 _BEARER = re.compile(r"(?i)bearer[ \t]{1,4}(?P<value>[\w.~+/=:-]{6,})")
 _BEARER_WORD_MAX = 15
-_BASIC = re.compile(r"(?i)basic[ \t]{1,4}(?P<value>[A-Za-z0-9+/_-]{4,}={0,2})")
+_BASIC = re.compile(r"(?i)basic[ \t]{1,4}(?P<value>[A-Za-z0-9+/]{4,}={0,2})")
 
 
 def _format_rules(formats: Iterable[Format]) -> tuple[tuple[str, Rule], ...]:
@@ -55,7 +54,7 @@ _SPREAD_RULES: Final = _format_rules(SPREAD_FORMATS)
 def rules_for(text: str) -> list[Rule]:
     """The rules that may find something in a text; none for most texts."""
     rules: list[Rule] = []
-    if "PRIVATE KEY" in text:
+    if "PRIVATE KEY" in text or "PuTTY-User-Key" in text:
         rules.append(_redact_private_keys)
     if names_secrets(text):
         rules.append(redact_assignments)
@@ -153,9 +152,7 @@ def _without_basic(match: re.Match[str]) -> str:
 
 
 def _is_login(value: str) -> bool:
-    """Whether base64 holds `user:password` (RFC 7617)."""
-    padded = value.rstrip("=").translate({45: 43, 95: 47})
-    try:
-        return b":" in b64decode(padded + "=" * (-len(padded) % 4), validate=True)
-    except (Base64Error, ValueError):
-        return False
+    """Whether base64 holds `user:password` (RFC 7617), perhaps with a letter too many behind it."""
+    digits = value.rstrip("=")
+    digits = digits[:-1] if len(digits) % 4 == 1 else digits
+    return b":" in b64decode(digits + "=" * (-len(digits) % 4))

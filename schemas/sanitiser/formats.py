@@ -41,17 +41,17 @@ _SHAPES: Final = (
     ("gl", r"gl(?:pat|dt|ft|soat|rt|cbt|imt|ptt|agent|oas|ffct|rtr|wt)-[\w-]{16,}"),
     ("GR1348941", r"GR1348941[\w-]{16,}"),
     # Slack: token types; incoming webhooks, workflows
-    ("xox", r"xox[a-zA-Z](?:\.xox[a-zA-Z])?-[A-Za-z0-9-]{10,}"),
+    ("xox", r"xox[a-zA-Z](?:\.xox[a-zA-Z])?-[A-Za-z0-9-]{15,}"),
     ("xapp-", r"xapp-[A-Za-z0-9-]{15,}"),
     ("xwfp-", r"xwfp-[A-Za-z0-9-]{15,}"),
-    ("hooks.slack.com/", r"hooks\.slack\.com/[A-Za-z]{1,20}/[\w+/-]{10,}"),
+    ("hooks.slack.com/", r"hooks\.slack\.com/[A-Za-z]{1,20}/[\w+/-]{4,}"),
     # Discord and Microsoft Teams: webhooks
     ("/api/webhooks/", r"/api/webhooks/[0-9]{5,}/[\w-]{20,}"),
     ("webhook.office.com/", r"webhook\.office\.com/[\w@/-]{20,}"),
     # Stripe: API keys, webhook signing secrets
-    ("k_live_", r"[rs]k_live_[A-Za-z0-9]{10,}"),
-    ("k_test_", r"[rs]k_test_[A-Za-z0-9]{10,}"),
-    ("k_prod_", r"[rs]k_prod_[A-Za-z0-9]{10,}"),
+    ("k_live_", r"[rs]k_live_[A-Za-z0-9]{12,}"),
+    ("k_test_", r"[rs]k_test_[A-Za-z0-9]{12,}"),
+    ("k_prod_", r"[rs]k_prod_[A-Za-z0-9]{12,}"),
     ("whsec_", r"whsec_[A-Za-z0-9+/=]{14,}"),
     # OpenAI, and the many who took over its `sk-`
     ("sk-", r"sk-(?:proj|svcacct|admin|None|ant|or|lf)-[\w-]{16,}"),
@@ -98,7 +98,7 @@ _SHAPES: Final = (
     ("key-", r"(?<![A-Za-z0-9])key-[0-9a-f]{32,}"),
     ("-us", r"(?<![0-9a-z])[0-9a-z]{32}-us[0-9]{1,2}"),
     ("re_", r"(?<![A-Za-z0-9])re_[A-Za-z0-9]{8}_[A-Za-z0-9]{20,}"),
-    ("SK", r"SK[0-9a-f]{32,}"),
+    ("SK", r"SK[0-9a-z]{32,}"),
     (":AA", r"[0-9]{8,10}:AA[\w-]{30,}"),
     # Shops and payment: Square, Shopify, Braintree, Facebook, EasyPost, Flutterwave
     ("sq0", r"sq0[a-z]{3}-[\w-]{20,}"),

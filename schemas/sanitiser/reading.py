@@ -1,10 +1,10 @@
 """Turns any Python value into JSON, and takes out what stands under a secret-like name while it goes.
 
-Bounded: at most as many items are read as the answer may have bytes (each takes one at least), so a value
-with more is known to be too large; cycles and depth are cut. What is no JSON becomes text: dates as RFC
-3339, decimals, UUIDs, paths and integers beyond 64 bits as written, bytes as text with escapes, NaN and the
-infinities null (as orjson and JSON.stringify do), sets sorted lists, models and dataclasses objects,
-anything else the name of its type.
+Bounded: each item takes a byte of the answer at least, so a value with more items than the answer may have
+bytes is known to be too large and is read no further; cycles and depth are cut. What is no JSON becomes
+text: dates as ISO 8601, decimals, UUIDs, paths and integers beyond 64 bits as written, bytes as text with
+escapes; NaN and the infinities become null (as in orjson and JSON.stringify), sets sorted lists, models and
+dataclasses objects, and anything else the name of its type.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from pml.schemas.sanitiser.markers import CYCLE, ELLIPSIS, REDACTED, TOO_DEEP, U
 DEPTH_MAX = 64  # containers; keeps reading and redacting within half of Python's default recursion limit
 _INTEGER_MIN, _INTEGER_MAX = -(2**63), 2**64 - 1
 _DECIMAL_BITS_MAX = 4_096  # longer integers are written in hexadecimal: decimal takes quadratic time
+_ESCAPED_MAX = 2**20  # bytes, far beyond what is kept
 _AS_TEXT: Final = (
     Decimal, UUID, PurePath, Fraction, complex, timedelta, IPv4Address, IPv6Address, IPv4Network, IPv6Network,
 )  # fmt: skip
@@ -211,11 +212,19 @@ def _described(value: Any) -> str:
     if isinstance(value, (date, time)):
         return value.isoformat()
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return bytes(value).decode("utf-8", "backslashreplace")
+        return _decoded(bytes(value))
     kind = type(value)
     if isinstance(value, BaseException):
         return f"{kind.__name__}: {value}"
     return f"<{kind.__module__}.{kind.__qualname__}>"
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:  # escapes take a microsecond each, so only the beginning of much is written
+        text = data[:_ESCAPED_MAX].decode("utf-8", "backslashreplace")
+        return text if len(data) <= _ESCAPED_MAX else text + ELLIPSIS
 
 
 def free_name(taken: Mapping[str, object], name: str) -> str:

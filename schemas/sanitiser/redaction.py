@@ -72,7 +72,7 @@ class _Redaction:
 
     def _json(self, text: str) -> str:
         """JSON text, judged by its own names; as it was where nothing was found."""
-        if self._nested >= _NESTED_MAX or text.lstrip()[:1] not in ("{", "["):
+        if self._nested >= _NESTED_MAX or text.lstrip()[:1] not in ("{", "[", '"'):
             return text
         try:
             inner = orjson.loads(text)

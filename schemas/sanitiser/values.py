@@ -20,6 +20,7 @@ SEARCHED_MAX = 262_144
 _ITEMS_MAX = 100_000
 _MEASURED_MAX = 16 * 2**20  # characters; above it the size is counted, not measured
 _TEXT_WINDOW = 32_768  # of an error message; what lies behind it cannot show within the limit
+_CUTS_MAX = 3  # a cut may make something look like a secret that did not before; once or twice at most
 _PREVIEW_WINDOW = 1_024  # characters of one text
 
 
@@ -50,9 +51,18 @@ def sanitise_text(text: str, limit_bytes: int = TEXT_LIMIT_BYTES) -> str:
     """An error message without secrets, cut to `limit_bytes` of UTF-8, never inside a marker."""
     window = beginning(text, max(_TEXT_WINDOW, 8 * limit_bytes))
     clean = redact_text(window.encode("utf-8", "backslashreplace").decode("utf-8"))
-    if len(clean.encode()) <= limit_bytes:
-        return clean
-    head = clean.encode()[: limit_bytes - len(ELLIPSIS.encode())].decode("utf-8", "ignore")
+    for _ in range(_CUTS_MAX):
+        cut = _cut_bytes(clean, limit_bytes)
+        if cut == clean:
+            break
+        clean = redact_text(cut)
+    return _cut_bytes(clean, limit_bytes)
+
+
+def _cut_bytes(text: str, limit_bytes: int) -> str:
+    if len(text.encode()) <= limit_bytes:
+        return text
+    head = text.encode()[: limit_bytes - len(ELLIPSIS.encode())].decode("utf-8", "ignore")
     return _outside_marker(head) + ELLIPSIS
 
 

@@ -12,12 +12,13 @@ from uuid import UUID
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pml.schemas.canonical import NotJson, canonical_json, content_hash, value_hash
 from pml.schemas.errors import ConfigurationError, PMLError
 
+patient = settings(deadline=None)  # a busy machine is no failure
 KEY = b"0123456789abcdef"
 SCALARS = (
     st.none()
@@ -52,6 +53,7 @@ def shuffled(value: object, seed: int) -> object:
     return {name: shuffled(value[name], seed) for name in names}
 
 
+@patient
 @given(JSON_VALUES, st.integers())
 def test_the_order_of_keys_does_not_change_the_spelling(value: object, seed: int) -> None:
     data = canonical_json(value)
@@ -59,12 +61,14 @@ def test_the_order_of_keys_does_not_change_the_spelling(value: object, seed: int
     assert orjson.loads(data) == value
 
 
+@patient
 @given(JSON_VALUES)
 def test_the_spelling_is_a_fixed_point(value: object) -> None:
     data = canonical_json(value)
     assert canonical_json(orjson.loads(data)) == data
 
 
+@patient
 @given(JSON_VALUES, JSON_VALUES)
 def test_values_that_read_differently_are_spelled_differently(one: object, other: object) -> None:
     same = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
@@ -111,6 +115,7 @@ def test_cycles_and_bottomless_nesting_are_refused() -> None:
         canonical_json(endless)
 
 
+@patient
 @given(JSON_VALUES)
 def test_a_value_hash_is_32_hex_digits_and_needs_its_key(value: object) -> None:
     digest = value_hash(value, KEY)
