@@ -23,7 +23,7 @@ from pml.streams.bridge.gate import Gate
 from pml.streams.bridge.letters import DeadLetters
 from pml.streams.bridge.permissions_file import PermissionsWatch, permissions_hash
 from pml.streams.bridge.server import Server
-from pml.streams.connection import client_options
+from pml.streams.connection import broker_errors, client_options
 from pml.streams.log.append import Appender, InDoubt, Outgoing
 from pml.streams.settings import Settings
 
@@ -77,7 +77,8 @@ class CatalogLink:
             auto_offset_reset="earliest",
             fetch_max_wait_ms=POLL_MS,
         )
-        await consumer.start()
+        with broker_errors(self._settings):
+            await consumer.start()
         try:
             consumer.assign([pair])
             await consumer.seek_to_beginning(pair)
@@ -103,6 +104,8 @@ class CatalogLink:
         key = record.key or b""
         if record.value is None:
             self._known.pop(key, None)
+            if key.startswith(b"switch/"):
+                self._gate.switch = "on"
             return
         try:
             decoded = decode_catalog(record.value)
@@ -198,5 +201,5 @@ async def _end(consumer: Any, pair: Any) -> int | None:
     try:
         async with asyncio.timeout(CONTACT_TIMEOUT_S):
             return int((await consumer.end_offsets([pair]))[pair])
-    except (KafkaError, TimeoutError):
+    except (KafkaError, TimeoutError, OSError):
         return None

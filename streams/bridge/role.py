@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 
 import structlog
 
@@ -14,9 +13,9 @@ from pml.schemas.catalog import ServerTools
 from pml.streams.bridge.admission import Admission
 from pml.streams.bridge.catalog import CatalogLink
 from pml.streams.bridge.claims import Claims
+from pml.streams.bridge.clients import Clients, clients
 from pml.streams.bridge.dispatcher import Dispatcher
 from pml.streams.bridge.gate import Gate
-from pml.streams.bridge.letters import DeadLetters
 from pml.streams.bridge.outcomes import Outcomes
 from pml.streams.bridge.partition import Partition
 from pml.streams.bridge.partitions import Partitions
@@ -26,12 +25,9 @@ from pml.streams.bridge.runner import Runner
 from pml.streams.bridge.server import Server, ServerOptions
 from pml.streams.bridge.server_log import ServerLog
 from pml.streams.bridge.servers_file import read_servers
-from pml.streams.bridge.service import CallService, call_consumer
+from pml.streams.bridge.service import CallService
 from pml.streams.bridge.stdio import StdioOptions
-from pml.streams.connection import broker_errors, client_options, producer_options
 from pml.streams.health import Health
-from pml.streams.log.append import Appender
-from pml.streams.log.tail import Tails
 from pml.streams.settings import Settings
 
 # JSON text may escape each character of a result (three bytes become twelve) and wrap it twice.
@@ -65,86 +61,65 @@ class Bridge:
         """
         watch = PermissionsWatch(self._settings.mcp_permissions)
         async with AsyncExitStack() as stack:
-            await self._start_servers(stack)
+            self._prepare_servers(stack)
+            # Servers take about as long to start as the clients of Kafka.
+            listing = asyncio.gather(*(server.start() for server in self._servers.values()))
+            kafka = await stack.enter_async_context(clients(self._settings))
+            await listing
             try:
                 async with asyncio.TaskGroup() as tasks:
-                    await self._serve(stop, watch, tasks)
+                    await self._serve(stop, kafka, watch, tasks)
                     raise _Done
             except* _Done:
                 pass
             except* Exception as group:
                 raise first_error(group) from group
 
-    async def _start_servers(self, stack: AsyncExitStack) -> None:
-        """Start each configured server once; each is listed or unavailable afterwards."""
+    def _prepare_servers(self, stack: AsyncExitStack) -> None:
+        """What the stack closes last is the reaper: it ends what the servers' own closing left."""
+        bridge = self._settings.bridge
         reaper = Reaper()
         stack.callback(reaper.close)
         for name, spec in read_servers(self._settings.mcp_servers).enabled().items():
             server_log = ServerLog(self._settings.data_dir, name)
             stack.callback(server_log.close)
-            options = ServerOptions(
-                StdioOptions(LINE_FACTOR * self._settings.bridge.result_max_bytes, server_log, reaper),
-                self._settings.bridge.server_concurrency,
-                self._settings.bridge.start_timeout_s,
-                _log_listing,
-            )
+            stdio = StdioOptions(LINE_FACTOR * bridge.result_max_bytes, server_log, reaper)
+            options = ServerOptions(stdio, bridge.server_concurrency, bridge.start_timeout_s, _log_listing)
             self._servers[name] = Server(name, spec, options)
         stack.push_async_callback(self._close_servers)
-        await asyncio.gather(*(server.start() for server in self._servers.values()))
 
     async def _close_servers(self) -> None:
         await asyncio.gather(*(server.close() for server in self._servers.values()))
 
-    async def _serve(self, stop: asyncio.Event, watch: PermissionsWatch, tasks: asyncio.TaskGroup) -> None:
+    async def _serve(
+        self, stop: asyncio.Event, kafka: Clients, watch: PermissionsWatch, tasks: asyncio.TaskGroup
+    ) -> None:
         settings = self._settings
         gate = Gate(settings.speculation.mode, self._servers)
-        letters = DeadLetters(settings.topics, producer_options(settings))
-        async with AsyncExitStack() as stack:
-            stack.push_async_callback(letters.close)
-            claims_appender = await stack.enter_async_context(_appender(settings))
-            outcomes_appender = await stack.enter_async_context(_appender(settings))
-            tails = await stack.enter_async_context(_tails(settings))
-            outcomes = Outcomes(settings.topics.tool_outcomes, outcomes_appender)
-            runner = Runner(self._servers, settings.bridge.result_max_bytes, outcomes.send)
-            stack.push_async_callback(runner.close)
-            consumer = call_consumer(settings)
-            dispatcher = Dispatcher(
-                self._servers,
-                self._admission(),
-                gate,
-                runner=runner,
-                outcomes=outcomes,
-                tasks=tasks,
-            )
-            partitions = self._partitions(claims_appender, tails)
-            service = CallService(
-                settings,
-                consumer,
-                tails,
-                partitions=partitions,
-                dispatcher=dispatcher,
-                letters=letters,
-                tasks=tasks,
-            )
-            catalog = CatalogLink(
-                settings,
-                self._servers,
-                gate,
-                watch,
-                appender=outcomes_appender,
-                letters=letters,
-                owner=lambda: service.owns(0),
-                on_switched_off=dispatcher.stop_speculating,
-            )
-            with broker_errors(settings):
-                await consumer.start()
-            stack.push_async_callback(consumer.stop)
-            consumer.subscribe([settings.topics.tool_calls], listener=service)
-            helpers = [
-                tasks.create_task(work)
-                for work in (catalog.run(), self._report(service, catalog), self._tend_servers())
-            ]
+        outcomes = Outcomes(settings.topics.tool_outcomes, kafka.outcomes)
+        runner = Runner(self._servers, settings.bridge.result_max_bytes, outcomes.send)
+        dispatcher = Dispatcher(
+            self._servers, self._admission(), gate, runner=runner, outcomes=outcomes, tasks=tasks
+        )
+        service = CallService(settings.topics, kafka, self._partitions(kafka), dispatcher, tasks)
+        catalog = CatalogLink(
+            settings,
+            self._servers,
+            gate,
+            watch,
+            appender=kafka.outcomes,
+            letters=kafka.letters,
+            owner=lambda: service.owns(0),
+            on_switched_off=dispatcher.stop_speculating,
+        )
+        helpers = [
+            tasks.create_task(work)
+            for work in (catalog.run(), self._report(service, catalog), self._tend_servers())
+        ]
+        try:
             await service.run(stop)
+        finally:
+            await runner.close()
             for helper in helpers:
                 helper.cancel()
 
@@ -153,13 +128,15 @@ class Bridge:
         limits = {name: server.concurrency for name, server in self._servers.items()}
         return Admission(bridge.concurrency, bridge.session_in_flight_max, limits)
 
-    def _partitions(self, appender: Appender, tails: Tails) -> Partitions:
+    def _partitions(self, kafka: Clients) -> Partitions:
         topic = self._settings.topics.call_claims
         runner = f"{os.uname().nodename}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
         in_flight_max = self._settings.bridge.partition_in_flight_max
-        return Partitions(
-            lambda number: Partition(number, Claims(topic, number, runner, appender, tails), in_flight_max)
-        )
+
+        def new(number: int) -> Partition:
+            return Partition(number, Claims(topic, number, runner, kafka.claims, kafka.tails), in_flight_max)
+
+        return Partitions(new)
 
     async def _report(self, service: CallService, catalog: CatalogLink) -> None:
         """Ready once calls are taken and, where this bridge publishes, the catalog says what there is."""
@@ -185,26 +162,6 @@ class Bridge:
                 await server.end_idle()
                 if server.record.status == "unavailable" and server.may_start:
                     await server.start()
-
-
-@asynccontextmanager
-async def _appender(settings: Settings) -> AsyncIterator[Appender]:
-    appender = Appender(producer_options(settings))
-    try:
-        await appender.start()
-        yield appender
-    finally:
-        await appender.stop()
-
-
-@asynccontextmanager
-async def _tails(settings: Settings) -> AsyncIterator[Tails]:
-    tails = Tails(client_options(settings))
-    try:
-        await tails.start()
-        yield tails
-    finally:
-        await tails.stop()
 
 
 def _log_listing(record: ServerTools) -> None:

@@ -8,23 +8,22 @@ from contextlib import suppress
 from typing import Any
 
 import structlog
-from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka import ConsumerRebalanceListener, TopicPartition
 from aiokafka.errors import IllegalStateError, KafkaError
 
 from pml.schemas.calls import CallCancel, CallRecord, CallRun
 from pml.schemas.codec import decode_call
 from pml.schemas.errors import PMLError, UndecodableRecord, UnknownMessage
 from pml.schemas.identifiers import session_key
+from pml.schemas.topics import Topics
 from pml.streams.bridge.call import Call
+from pml.streams.bridge.clients import Clients
 from pml.streams.bridge.dispatcher import Dispatcher
-from pml.streams.bridge.letters import DeadLetters
 from pml.streams.bridge.partition import Partition
 from pml.streams.bridge.partitions import Partitions
 from pml.streams.bridge.recovery import Recovery
-from pml.streams.connection import client_options, partition_for
+from pml.streams.connection import partition_for
 from pml.streams.crash_points import crash_point
-from pml.streams.log.tail import Tails
-from pml.streams.settings import Settings
 from pml.streams.telemetry import CONSUMER_LAG
 
 POLL_MS = 200
@@ -44,41 +43,22 @@ class Misplaced(PMLError):
     code = "MISPLACED"
 
 
-def call_consumer(settings: Settings) -> Any:
-    """The consumer of the group; offsets are committed by the watermark alone."""
-    instance = settings.kafka.group_instance_id
-    return AIOKafkaConsumer(
-        **client_options(settings),
-        group_id=settings.group("bridge"),
-        group_instance_id=f"{instance}-bridge" if instance else None,
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
-        session_timeout_ms=int(settings.kafka.session_timeout_s * 1000),
-        heartbeat_interval_ms=int(settings.kafka.heartbeat_s * 1000),
-        # A partition left out of a long poll waits for its end (FAUST.md, section 1).
-        fetch_max_wait_ms=100,
-    )
-
-
 class CallService(ConsumerRebalanceListener):
     """Reads calls, hands them to the dispatcher, commits what is answered."""
 
     def __init__(
         self,
-        settings: Settings,
-        consumer: Any,
-        tails: Tails,
-        *,
+        topics: Topics,
+        clients: Clients,
         partitions: Partitions,
         dispatcher: Dispatcher,
-        letters: DeadLetters,
         tasks: asyncio.TaskGroup,
     ) -> None:
-        self._topic = settings.topics.tool_calls
-        self._consumer, self._dispatcher, self._letters = consumer, dispatcher, letters
+        self._topic = topics.tool_calls
+        self._consumer, self._letters, self._dispatcher = clients.consumer, clients.letters, dispatcher
         self._partitions, self._tasks = partitions, tasks
         dispatcher.on_ended = self.ended
-        self._recovery = Recovery(settings.topics, tails, consumer)
+        self._recovery = Recovery(topics, clients.tails, clients.consumer)
         self._recovering: asyncio.Task[None] | None = None
         self._committed: dict[int, int] = {}
         self.recovered = asyncio.Event()
@@ -105,10 +85,8 @@ class CallService(ConsumerRebalanceListener):
         }
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Take calls until `stop` is set; then answer what must be, commit, and return.
-
-        The consumer must be subscribed with this object as its listener.
-        """
+        """Take calls until `stop` is set; then answer what must be, commit, and return."""
+        self._consumer.subscribe([self._topic], listener=self)
         committing = self._tasks.create_task(self._commit_regularly())
         try:
             while not stop.is_set():

@@ -293,3 +293,18 @@ async def test_switched_off_means_nothing_speculative_runs_within_two_seconds(pm
     await pml.send(later)
     assert (await pml.answer(later.call_id)).status == "refused"
     await switched_on_again(pml)
+
+
+async def test_a_broken_catalog_record_becomes_a_dead_letter_and_other_kinds_are_passed_over(
+    pml: World,
+) -> None:
+    before = len(await pml.read(pml.topics.dead_letters))
+    foreign = b'{"kind": "model", "id": "m", "version": 7, "data": {}}'
+    await pml.send_raw(pml.topics.catalog, foreign, b"model/m")
+    broken = b'{"kind": "switch", "id": "x", "data": {"mode": "?"}}'
+    await pml.send_raw(pml.topics.catalog, broken, b"switch/x")
+    async with asyncio.timeout(10):
+        while len(letters := await pml.read(pml.topics.dead_letters)) == before:
+            await asyncio.sleep(0.05)
+    assert [letter.key for letter in letters[before:]] == [b"switch/x"]
+    await switched_on_again(pml)
