@@ -45,6 +45,11 @@ READS = ("read_file", "list_dir", "search", "parse")
 WRITES = ("write_file", "delete_file")
 
 
+def data_of(step: Step, kind: str) -> Any:
+    """What the first event of a type says."""
+    return next(event.data for event in step.events if event.type == kind)
+
+
 def catalog(permissions: dict[str, Any] | None = None, **policy: Any) -> Catalog:
     """A files server, a clock and a web server, with the permissions an operator would give them."""
     entries = {

@@ -1,0 +1,204 @@
+"""What may run early: DESIGN §4, conditions 1 and 5; the acceptance list of spec story 12.3."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pml.processors.speculation.guard import (
+    Grant,
+    Refusal,
+    Verdict,
+    can_speculate,
+    grant,
+    may_write,
+    requires_validation,
+)
+from pml.schemas.catalog import ServerTools, Tool, ToolHints
+from pml.schemas.permissions import Permission, PermissionFile
+
+TOOL = "files:read_file"
+
+
+def file(**entry: Any) -> PermissionFile:
+    return PermissionFile.model_validate({"tools": {TOOL: {"approval": "auto", **entry}}})
+
+
+def server(trusted: bool = False, definition: str = "v1", **hints: Any) -> ServerTools:
+    tool = Tool(name="read_file", hints=ToolHints(**hints), definition=definition)
+    return ServerTools(server="files", status="listed", trusted=trusted, tools=(tool,))
+
+
+def test_a_minimal_tool_with_automatic_approval_is_safe() -> None:
+    assert can_speculate(TOOL, {}, file(scope="minimal"), server()) == Verdict(True)
+
+
+def test_a_tool_that_needs_a_human_is_not() -> None:
+    permissions = PermissionFile.model_validate(
+        {"tools": {TOOL: {"scope": "minimal", "approvalMode": "hil"}}}
+    )
+    assert can_speculate(TOOL, {}, permissions, server()) == Verdict(False, "approval_required")
+
+
+def test_an_unknown_tool_is_not() -> None:
+    found = grant("github:push", {}, file(scope="minimal"), None)
+    assert isinstance(found, Refusal)
+    assert found.code == "TOOL_NOT_APPROVED"
+    assert "pml tools approve github:push" in found.message
+    assert not can_speculate("github:push", {}, file(scope="minimal"), None).allowed
+
+
+@pytest.mark.parametrize("scope", ["filesystem", "network-api", "admin", "whatever"])
+def test_a_tool_that_changes_the_world_is_not(scope: str) -> None:
+    assert can_speculate(TOOL, {}, file(scope=scope), server()) == Verdict(False, "effect")
+
+
+@pytest.mark.parametrize("scope", ["filesystem", "network-api", "admin"])
+def test_a_tool_that_is_said_to_read_is_safe(scope: str) -> None:
+    assert can_speculate(TOOL, {}, file(scope=scope, effect="read"), server()).allowed
+
+
+def test_a_reading_scope_that_is_said_to_write_is_not() -> None:
+    assert not can_speculate(TOOL, {}, file(scope="readonly", effect="write"), server()).allowed
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [({"cacheable": False}, "not_cacheable"), ({"shared": True}, "shared")],
+)
+def test_what_may_not_be_cached_is_not_run_early(entry: dict[str, Any], reason: str) -> None:
+    assert can_speculate(TOOL, {}, file(scope="readonly", **entry), server()) == Verdict(False, reason)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "effect"),
+    [
+        ({"method": "GET"}, "read"),
+        ({"method": "POST"}, "write"),
+        ({}, "write"),
+        ({"method": None}, "write"),
+        ({"method": ["GET"]}, "write"),
+    ],
+)
+def test_the_effect_may_depend_on_arguments(arguments: dict[str, Any], effect: str) -> None:
+    found = grant(TOOL, arguments, file(effect="read", when={"method": ["GET", "HEAD"]}), server())
+    assert isinstance(found, Grant)
+    assert found.effect == effect
+
+
+def test_true_is_not_one() -> None:
+    found = grant(TOOL, {"dry": True}, file(effect="read", when={"dry": [1]}), server())
+    assert isinstance(found, Grant)
+    assert found.effect == "write"
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize("hints", [{"read_only": False}, {"destructive": True}])
+def test_a_hint_narrows(trusted: bool, hints: dict[str, Any]) -> None:
+    assert not can_speculate(TOOL, {}, file(scope="readonly"), server(trusted, **hints)).allowed
+    assert may_write(TOOL, Permission(scope="readonly"), server(trusted, **hints))
+
+
+def test_a_hint_widens_only_where_its_server_is_trusted_and_the_file_is_silent() -> None:
+    reads: dict[str, Any] = {"read_only": True}
+    assert not can_speculate(TOOL, {}, file(scope="filesystem"), server(False, **reads)).allowed
+    assert can_speculate(TOOL, {}, file(scope="filesystem"), server(True, **reads)).allowed
+    assert not can_speculate(
+        TOOL, {}, file(scope="filesystem", effect="write"), server(True, **reads)
+    ).allowed
+
+
+def test_a_tool_that_changed_loses_its_approval() -> None:
+    permissions = file(scope="readonly", definition="v1")
+    assert can_speculate(TOOL, {}, permissions, server(definition="v1")).allowed
+    found = grant(TOOL, {}, permissions, server(definition="v2"))
+    assert isinstance(found, Refusal)
+    assert found.code == "TOOL_NOT_APPROVED"
+    assert "changed" in found.message
+
+
+@pytest.mark.parametrize(
+    ("entry", "hints", "trusted", "open_world"),
+    [
+        ({"scope": "network-api"}, {}, False, True),
+        ({"scope": "minimal"}, {}, False, False),
+        ({"scope": "minimal"}, {"open_world": True}, False, True),
+        ({"scope": "network-api"}, {"open_world": False}, False, True),
+        ({"scope": "network-api"}, {"open_world": False}, True, False),
+        ({"scope": "network-api", "open_world": False}, {"open_world": True}, False, False),
+        ({"scope": "minimal", "open_world": True}, {}, False, True),
+    ],
+)
+def test_an_open_world_tool_gets_no_results_early(
+    entry: dict[str, Any], hints: dict[str, Any], trusted: bool, open_world: bool
+) -> None:
+    permissions = file(effect="read", **entry)
+    listed = server(trusted, **hints)
+    assert can_speculate(TOOL, {}, permissions, listed).allowed
+    assert can_speculate(TOOL, {}, permissions, listed, from_results=True).allowed is not open_world
+    widened = file(effect="read", speculate_open_world=True, **entry)
+    assert can_speculate(TOOL, {}, widened, listed, from_results=True).allowed
+
+
+ENTRIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "scope": st.sampled_from(["minimal", "readonly", "filesystem", "network-api", "admin"]),
+        "approval": st.sampled_from(["auto", "hil"]),
+        "effect": st.sampled_from(["read", "write"]),
+        "when": st.just({"method": ["GET"]}),
+        "open_world": st.booleans(),
+        "cacheable": st.booleans(),
+        "shared": st.booleans(),
+        "definition": st.sampled_from(["v1", "v2"]),
+    },
+)
+HINTS = st.fixed_dictionaries(
+    {}, optional={name: st.booleans() for name in ("read_only", "destructive", "idempotent", "open_world")}
+)
+
+
+@given(
+    pattern=st.sampled_from([TOOL, "files:*", "*", "web:*"]),
+    entry=ENTRIES,
+    hints=HINTS,
+    trusted=st.booleans(),
+    call=st.tuples(st.sampled_from(["GET", "POST", None]), st.booleans()),
+)
+def test_what_may_run_early_needs_nobodys_word_and_only_reads(
+    pattern: str, entry: dict[str, Any], hints: dict[str, Any], trusted: bool, call: tuple[Any, bool]
+) -> None:
+    method, from_results = call
+    permissions = PermissionFile.model_validate({"tools": {pattern: entry}})
+    arguments = {"method": method}
+    listed = server(trusted, **hints)
+    verdict = can_speculate(TOOL, arguments, permissions, listed, from_results)
+    found = grant(TOOL, arguments, permissions, listed)
+    if not verdict.allowed:
+        assert verdict.reason
+        return
+    assert isinstance(found, Grant)
+    assert not requires_validation(TOOL, permissions)
+    assert entry["approval"] == "auto"
+    assert found.effect == "read"
+    assert found.permission.cacheable
+    assert can_speculate(TOOL, arguments, permissions, listed, from_results=False).allowed
+    assert not may_write(TOOL, found.permission, listed) or entry.get("when")
+    # Without its hints an untrusted server's tool may do no less.
+    if not trusted:
+        assert can_speculate(TOOL, arguments, permissions, server(), from_results=False).allowed
+
+
+@given(entry=ENTRIES, hints=HINTS, trusted=st.booleans(), method=st.sampled_from(["GET", "POST"]))
+def test_what_cannot_write_never_does(
+    entry: dict[str, Any], hints: dict[str, Any], trusted: bool, method: str
+) -> None:
+    permission = Permission.model_validate({"approval": "auto", **entry})
+    if may_write(TOOL, permission, server(trusted, **hints)):
+        return
+    permissions = PermissionFile(tools={TOOL: permission})
+    found = grant(TOOL, {"method": method}, permissions, server(trusted, **hints))
+    assert isinstance(found, Refusal) or found.effect == "read"

@@ -1,0 +1,101 @@
+"""Spec story 12.2: from the definition of arguments to the values of one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pml.processors.workflow.arguments import Resolved, Unresolved, Values, resolve, resolve_strictly
+from pml.schemas.workflow import Argument, LiteralValue, Parameter, Reference
+
+NOTHING = Values(context={}, results={})
+
+
+def reference(expression: str) -> Reference:
+    return Reference(expression=expression)
+
+
+def test_a_literal_is_itself() -> None:
+    assert resolve_strictly({"path": LiteralValue(value="config.json")}, NOTHING) == Resolved(
+        {"path": "config.json"}
+    )
+
+
+def test_a_reference_is_the_result_of_an_executed_task() -> None:
+    values = Values({}, {"task_0": {"content": "file data"}})
+    found = resolve_strictly({"input": reference("task_0.content")}, values)
+    assert found == Resolved({"input": "file data"})
+
+
+def test_a_parameter_comes_from_the_initial_context() -> None:
+    found = resolve_strictly(
+        {"filePath": Parameter(parameter_name="path")}, Values({"path": "/my/file.txt"}, {})
+    )
+    assert found == Resolved({"filePath": "/my/file.txt"})
+
+
+def test_a_reference_to_an_unexecuted_task_is_unresolvable() -> None:
+    found = resolve_strictly({"input": reference("task_0.content"), "n": LiteralValue(value=1)}, NOTHING)
+    assert found == Unresolved({"input": "task_0 gave no result"})
+
+
+def test_a_parameter_that_was_not_given_is_unresolvable() -> None:
+    found = resolve_strictly({"filePath": Parameter(parameter_name="path")}, NOTHING)
+    assert found == Unresolved({"filePath": "the context has no 'path'"})
+
+
+def test_null_is_a_value() -> None:
+    values = Values({"p": None}, {"n1": {"x": None}})
+    found = resolve_strictly({"a": Parameter(parameter_name="p"), "b": reference("n1.x")}, values)
+    assert found == Resolved({"a": None, "b": None})
+
+
+def test_a_real_call_leaves_out_what_is_optional_and_names_it() -> None:
+    found = resolve({"a": reference("n1.x"), "b": LiteralValue(value=2)}, NOTHING, required=["b"])
+    assert found == Resolved({"b": 2}, omitted=("a",))
+
+
+def test_a_real_call_without_a_required_argument_is_an_error_with_all_reasons() -> None:
+    found = resolve({"a": reference("n1.x"), "z": reference("n1.x")}, NOTHING, required=["a", "b"])
+    assert found == Unresolved({"b": "is required by the tool and not given", "a": "n1 gave no result"})
+    assert found.message == "b: is required by the tool and not given; a: n1 gave no result"
+
+
+def test_without_a_schema_everything_written_down_is_required() -> None:
+    assert isinstance(resolve({"a": reference("n1.x")}, NOTHING, required=None), Unresolved)
+
+
+ARGUMENTS: st.SearchStrategy[dict[str, Argument]] = st.dictionaries(
+    st.sampled_from("abcd"),
+    st.one_of(
+        st.builds(LiteralValue, value=st.one_of(st.none(), st.integers())),
+        st.builds(reference, st.sampled_from(["n1", "n1.x", "n1.y", "n2", "n2|n1.x"])),
+        st.sampled_from("pq").map(lambda name: Parameter(parameter_name=name)),
+    ),
+)
+
+
+@given(
+    arguments=ARGUMENTS,
+    context=st.dictionaries(st.sampled_from("pq"), st.integers()),
+    results=st.dictionaries(st.sampled_from(["n1", "n2"]), st.just({"x": 1})),
+    required=st.sets(st.sampled_from("abcde")),
+)
+def test_both_modes_agree_where_everything_has_a_value(
+    arguments: dict[str, Argument], context: dict[str, Any], results: dict[str, Any], required: set[str]
+) -> None:
+    values = Values(context, results)
+    strictly, real = resolve_strictly(arguments, values), resolve(arguments, values, required)
+    if isinstance(strictly, Resolved):
+        assert strictly.arguments.keys() == arguments.keys()
+        assert strictly.omitted == ()
+        if required <= arguments.keys():
+            assert real == strictly
+    if isinstance(real, Resolved):
+        assert required <= real.arguments.keys()
+        assert real.arguments.keys() | set(real.omitted) == arguments.keys()
+        assert isinstance(strictly, Unresolved) == bool(real.omitted)
+    else:
+        assert real.reasons.keys() <= required

@@ -1,0 +1,101 @@
+"""Each mistake of a workflow is its own clear error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pml.processors.workflow.check import checked_graph
+from pml.schemas.catalog import ServerTools, Tool
+from pml.schemas.errors import WorkflowInvalid
+from pml.schemas.workflow import Workflow
+
+SERVERS = {
+    "files": ServerTools(server="files", status="listed", tools=(Tool(name="read_file"),)),
+    "web": ServerTools(server="web", status="unavailable", error="it does not start"),
+}
+
+
+def task(task_id: str, **fields: Any) -> dict[str, Any]:
+    return {"id": task_id, "tool": "files:read_file", **fields}
+
+
+def reference(expression: str) -> dict[str, Any]:
+    return {"path": {"type": "reference", "expression": expression}}
+
+
+def chain(length: int) -> list[dict[str, Any]]:
+    return [task(f"n{i}", depends_on=[f"n{i - 1}"] if i else []) for i in range(length)]
+
+
+def check(tasks: list[dict[str, Any]], **fields: Any) -> Any:
+    return checked_graph(Workflow.model_validate({"tasks": tasks, **fields}), SERVERS)
+
+
+A = task("a")
+ASKS = {"condition": {"node": "d", "outcome": "true"}}
+
+
+def decision(expression: str) -> dict[str, Any]:
+    return {"decisions": [{"id": "d", "expression": expression}]}
+
+
+@pytest.mark.parametrize(
+    ("code", "says", "tasks", "fields"),
+    [
+        ("NO_TASKS", "no tasks", [], {}),
+        ("TOO_MANY_TASKS", "501 tasks; at most 500", [task(f"n{i}") for i in range(501)], {}),
+        ("DUPLICATE_ID", "used more than once: a", [A, A], {}),
+        ("DUPLICATE_ID", "used more than once: a", [A], {"decisions": [{"id": "a", "expression": "a.x"}]}),
+        ("NOT_SUPPORTED", "a capability is named by: a", [{"id": "a", "capability": "notes"}], {}),
+        ("NOT_SUPPORTED", "no decision points", [A], {"options": {"per_layer_validation": True}}),
+        ("NOT_SUPPORTED", "no decision points", [A], {"options": {"decision_points": ["a"]}}),
+        ("BAD_EXPRESSION", "task b, argument path", [A, task("b", arguments=reference("a..x"))], {}),
+        ("BAD_EXPRESSION", "decision d: 'a.x >' is not", [A], decision("a.x >")),
+        ("BAD_EXPRESSION", "Call is not allowed", [A], decision("len(a.x) > 1")),
+        ("BAD_EXPRESSION", "reads no task's result", [A], decision("1 < 2")),
+        ("MISSING_DEPENDENCY", "task b depends on zz", [task("b", depends_on=["zz"])], {}),
+        ("MISSING_DEPENDENCY", "task b depends on zz", [task("b", arguments=reference("zz.x"))], {}),
+        ("MISSING_DEPENDENCY", "task b depends on zz", [A, task("b", arguments=reference("a|zz"))], {}),
+        ("MISSING_DEPENDENCY", "decision d reads zz", [A], decision("zz.x > 1")),
+        ("MISSING_DEPENDENCY", "the condition of task b names d", [A, task("b", **ASKS)], {}),
+        (
+            "BAD_OUTCOME",
+            "true, false or case:<value>, not 'yes'",
+            [A, task("b", condition={"node": "d", "outcome": "yes"})],
+            decision("a.x > 1"),
+        ),
+        ("UNKNOWN_TOOL", "no MCP server is called 'nope'", [{"id": "a", "tool": "nope:x"}], {}),
+        ("UNKNOWN_TOOL", "has no tool 'x'; see: pml tools list", [{"id": "a", "tool": "files:x"}], {}),
+        ("CYCLE", "a -> a", [task("a", depends_on=["a"])], {}),
+        ("CYCLE", "a -> b -> a", [task("a", depends_on=["b"]), task("b", arguments=reference("a"))], {}),
+        ("CYCLE", "a -> a", [task("a", **ASKS)], decision("a.x > 1")),
+        ("TOO_DEEP", "101 layers; at most 100", chain(101), {}),
+        ("LAYER_TOO_WIDE", "201 tasks; at most 200", [task(f"n{i}") for i in range(201)], {}),
+    ],
+)
+def test_each_mistake_has_its_own_error(
+    code: str, says: str, tasks: list[dict[str, Any]], fields: dict[str, Any]
+) -> None:
+    with pytest.raises(WorkflowInvalid) as caught:
+        check(tasks, **fields)
+    assert caught.value.code == code
+    assert says in caught.value.message
+
+
+def test_a_cycle_behind_other_tasks_is_named_alone() -> None:
+    tasks = [A, task("b", depends_on=["a", "d"]), task("c", depends_on=["b"]), task("d", depends_on=["c"])]
+    with pytest.raises(WorkflowInvalid) as caught:
+        check([*tasks, task("e", depends_on=["d"])])
+    assert caught.value.details == {"cycle": ["b", "d", "c", "b"]}
+
+
+def test_a_tool_of_an_unavailable_server_is_not_unknown() -> None:
+    assert check([{"id": "a", "tool": "web:get"}]).layers == (("a",),)
+
+
+def test_what_is_at_the_limits_is_allowed() -> None:
+    assert len(check(chain(100)).layers) == 100
+    wide = [task(f"n{i}", depends_on=[f"n{i - 200}"] if i >= 200 else []) for i in range(500)]
+    assert [len(layer) for layer in check(wide).layers] == [200, 200, 100]

@@ -1,0 +1,201 @@
+"""Decisions that no scenario file shows: crossings of runs, of time, and of what has been lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pml.processors.workflow import Input, decide
+from pml.schemas.commands import Command, DeadlineReach
+from pml.schemas.events import TaskFailed
+from tests.processors.session_world import COMMANDS, SessionWorld, catalog, data_of
+
+READ = "files:read_file"
+
+
+def task(task_id: str, path: Any, *depends_on: str, tool: str = READ, **fields: Any) -> dict[str, Any]:
+    return {
+        "id": task_id,
+        "tool": tool,
+        "arguments": {"path": path},
+        "depends_on": list(depends_on),
+        **fields,
+    }
+
+
+def reference(expression: str) -> dict[str, str]:
+    return {"type": "reference", "expression": expression}
+
+
+FORK = {"tasks": [task("a", "1"), task("b", "2"), task("c", reference("a.next"), "b")]}
+
+
+def speculating(world: SessionWorld | None = None) -> SessionWorld:
+    """A run whose third task runs early."""
+    world = world or SessionWorld()
+    world.start(FORK)
+    world.answer(world.call_of("a"), {"next": "3"})
+    assert world.call_of("c")
+    return world
+
+
+def test_a_new_run_reads_what_the_speculations_it_ends_need() -> None:
+    world = speculating(
+        SessionWorld(catalog=catalog({READ: {"scope": "readonly", "approval": "auto", "ttl_s": 1}}))
+    )
+    world.answer(world.call_of("c"))
+    world.time_ms += 2_000
+    step = world.start({"tasks": [task("x", "9")]}, run_id="run_2")
+    ended = data_of(step, "speculation.ended")
+    assert (ended.reason, ended.arguments) == ("expired", {"path": "3"})
+
+
+def test_a_new_run_that_writes_ends_speculations_of_another() -> None:
+    world = speculating()
+    step = world.start({"tasks": [task("w", "3", tool="files:write_file")]}, run_id="run_2")
+    ended = data_of(step, "speculation.ended")
+    assert (ended.task_id, ended.reason, ended.arguments) == ("c", "invalidated", {"path": "3"})
+    assert [cancel.call_id for cancel in step.cancels] == [ended.call_id]
+
+
+def test_a_speculation_of_a_task_that_ended_otherwise_still_knows_its_arguments() -> None:
+    world = speculating()
+    world.catalog = catalog(speculation_mode="off")
+    world.answer(world.call_of("b"))
+    real = next(call.call_id for call in world.open_calls.values() if not call.speculative)
+    step = world.answer(real, code="NOT_FOUND")
+    ended = data_of(step, "speculation.ended")
+    assert (ended.reason, ended.arguments) == ("unused", {"path": "3"})
+
+
+def test_a_retry_that_cannot_be_prepared_is_an_attempt_of_its_own() -> None:
+    retried = {"scope": "readonly", "approval": "auto", "retryable": True}
+    world = SessionWorld(catalog=catalog({READ: retried}))
+    world.start({"tasks": [task("a", "1")]})
+    world.answer(world.call_of("a"), code="NETWORK", retryable=True)
+    world.catalog = catalog({READ: {"scope": "readonly", "approval": "hil"}})
+    world.due()
+    failed = [event.data for event in world.events if isinstance(event.data, TaskFailed)]
+    assert [(item.attempt, item.final, bool(item.call_id)) for item in failed] == [
+        (1, False, True),
+        (2, True, False),
+    ]
+
+
+def test_a_joined_call_whose_task_is_given_up_goes_on_for_the_other_one() -> None:
+    world = speculating()
+    world.start({"tasks": [task("x", "3")], "options": {"timeout_s": 1}}, run_id="run_2")
+    world.start({"tasks": [task("y", "3")]}, run_id="run_3")
+    step = world.due()
+    assert [event.type for event in step.events if event.run_id == "run_2"] == ["task.failed", "run.failed"]
+    assert not step.cancels
+    step = world.answer(world.call_of("y"), {"text": "three"})
+    hit = data_of(step, "task.completed")
+    assert (hit.task_id, hit.served_by) == ("y", "joined")
+
+
+def test_the_last_task_that_gives_a_joined_call_up_ends_it() -> None:
+    world = speculating()
+    world.start({"tasks": [task("x", "3")], "options": {"timeout_s": 1}}, run_id="run_2")
+    world.answer(world.call_of("b"), code="NETWORK")
+    assert world.session is not None
+    assert not world.session.runs["run_1"].live
+    step = world.due()
+    ended = data_of(step, "speculation.ended")
+    assert (ended.fate, ended.reason, ended.cancelled) == ("discarded", "aborted", True)
+    assert [cancel.call_id for cancel in step.cancels] == [ended.call_id]
+    assert not world.session.live
+    assert world.derived(world.session) == set()
+
+
+@pytest.mark.parametrize("code", ["TIMEOUT", "CONNECTION_LOST", "CANCELLED"])
+@pytest.mark.parametrize("started", [True, False])
+def test_a_write_is_unknown_only_where_it_had_started(code: str, started: bool) -> None:
+    world = SessionWorld()
+    world.start({"tasks": [task("w", "1", tool="files:write_file")]})
+    step = world.answer(world.call_of("w"), code=code, started=started)
+    assert step.events[0].type == ("task.unknown" if started else "task.failed")
+
+
+def test_an_error_of_a_write_that_answered_is_a_failure() -> None:
+    world = SessionWorld()
+    world.start({"tasks": [task("w", "1", tool="files:write_file")]})
+    assert world.answer(world.call_of("w"), code="PERMISSION").events[0].type == "task.failed"
+
+
+def test_a_run_that_is_served_at_once_runs_its_next_layer_early() -> None:
+    world = speculating()
+    world.answer(world.call_of("c"), {"text": "three"})
+    world.answer(world.call_of("b"))
+    later = {"tasks": [task("x", "3"), task("y", "8"), task("z", "9", "x")]}
+    step = world.start(later, run_id="run_2")
+    assert data_of(step, "task.started").served_by == "repeat"
+    early = [call for call in step.calls if call.speculative]
+    assert [call.task_id for call in early] == ["z"]
+
+
+@pytest.mark.parametrize("entry", [{"cacheable": False}, {"scope": "filesystem", "effect": "write"}])
+def test_what_the_operator_takes_back_is_not_served(entry: dict[str, Any]) -> None:
+    world = speculating()
+    world.answer(world.call_of("c"), {"text": "three"})
+    world.catalog = catalog({READ: {"scope": "readonly", "approval": "auto", **entry}})
+    step = world.answer(world.call_of("b"))
+    started = data_of(step, "task.started")
+    assert started.served_by == "call"
+
+
+@pytest.mark.parametrize("due", [0, 1])
+def test_a_deadline_of_another_life_or_attempt_changes_nothing(due: int) -> None:
+    world = speculating()
+    world.time_ms += due
+    for kind in ("task", "retry", "run", "speculation"):
+        step = world.reach(kind, "a", world.time_ms, attempt=7)
+        assert step.events == ()
+    assert world.reach("task", "a", world.time_ms, run_id="run_9").events == ()
+
+
+def test_a_deadline_for_a_session_that_is_not_known_changes_nothing() -> None:
+    data = DeadlineReach(kind="run", due_at_ms=0)
+    command = Command(type="deadline.reach", command_id="due", session_id="s1", run_id="run_1", data=data)
+    step = decide(None, Input(COMMANDS, 0, 0, 1, "local", "s1", command), {}, catalog(), 0)
+    assert (step.events, step.session, step.calls) == ((), None, ())
+
+
+def test_a_full_session_says_so() -> None:
+    world = SessionWorld(catalog=catalog(runs_live_max=1))
+    world.start(FORK)
+    step = world.start(FORK, run_id="run_2")
+    assert data_of(step, "command.rejected").error["code"] == "SESSION_FULL"
+    assert data_of(step, "command.rejected").error["retryable"] is True
+
+
+def test_a_definition_too_large_says_so() -> None:
+    world = SessionWorld()
+    tasks = [task(f"n{i}", "x" * 9_000) for i in range(40)]
+    error = data_of(world.start({"tasks": tasks}), "command.rejected").error
+    assert error["code"] == "DEFINITION_TOO_LARGE"
+
+
+def test_a_literal_too_large_for_the_log_is_marked_there_and_whole_in_the_call() -> None:
+    world = SessionWorld()
+    step = world.start({"tasks": [task("a", "x" * 20_000)]})
+    kept = data_of(step, "run.started").definition["tasks"][0]["arguments"]["path"]["value"]
+    assert kept["_truncated"] is True
+    assert step.calls[0].arguments == {"path": "x" * 20_000}
+
+
+def test_arguments_too_large_for_a_call_fail_their_task() -> None:
+    world = SessionWorld()
+    step = world.start(
+        {"tasks": [task("a", {"type": "parameter", "parameter_name": "p"})]}, context={"p": "x" * 2**20}
+    )
+    assert data_of(step, "task.failed").error.code == "ARGUMENTS_TOO_LARGE"
+
+
+def test_time_never_goes_back() -> None:
+    world = SessionWorld()
+    world.start(FORK)
+    world.time_ms -= 5_000
+    step = world.answer(world.call_of("a"), {"next": "3"})
+    assert step.events[0].occurred_at == world.events[0].occurred_at

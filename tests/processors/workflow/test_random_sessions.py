@@ -1,0 +1,228 @@
+"""Random sessions: whatever is answered in whatever order, what DESIGN promises holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pml.processors.speculation.guard import can_speculate
+from pml.processors.workflow import Session, Step, encode_session, evolve
+from pml.schemas.calls import CallRun, task_value
+from pml.schemas.catalog import CatalogRecord, SpeculationSwitch
+from pml.schemas.events import Event
+from tests.processors.file_tools import Files, ToolFailed, random_workflow
+from tests.processors.session_world import SessionWorld, catalog
+
+SEEDS = st.integers(min_value=0, max_value=2**32)
+Answer = Callable[[], Step]
+
+
+@dataclass
+class Play:
+    """A session whose calls are run on files, each at a moment between its start and its answer."""
+
+    random: Random
+    world: SessionWorld
+    files: Files = field(default_factory=Files)
+    ran: dict[str, Any] = field(default_factory=dict)
+    asked: dict[str, int] = field(default_factory=dict)
+    answered: list[CallRun] = field(default_factory=list)
+
+    def start(self, workflow: dict[str, Any], run_id: str = "run_1") -> None:
+        self.take(self.world.start(workflow, run_id))
+
+    def take(self, step: Step) -> None:
+        """Look at what came out: guard, and every value that was served early."""
+        assert self.world.session is not None
+        for event in step.events:
+            self._check_event(event)
+        for call in step.calls:
+            self._check_call(call)
+
+    def answer_one(self) -> None:
+        """Answer a random open call."""
+        calls = self.world.open_calls
+        call = calls[self.random.choice(list(calls))]
+        self.answered.append(call)
+        result = self.run(call)
+        if isinstance(result, ToolFailed):
+            self.take(self.world.answer(call.call_id, code="NOT_FOUND"))
+        else:
+            self.take(self.world.answer(call.call_id, result))
+
+    def run(self, call: CallRun) -> Any:
+        """What the tool of a call does, once."""
+        if call.call_id not in self.ran:
+            try:
+                self.ran[call.call_id] = self.files.run(call.tool, call.arguments)
+            except ToolFailed as error:
+                self.ran[call.call_id] = error
+        return self.ran[call.call_id]
+
+    def drain(self) -> None:
+        """Answer everything; then let deadlines come until all runs have ended."""
+        for _ in range(500):
+            assert self.world.session is not None
+            if self.world.open_calls:
+                self.answer_one()
+            elif self.world.session.live:
+                self.take(self.world.due())
+            else:
+                return
+        raise AssertionError("a run does not end")
+
+    def _check_call(self, call: CallRun) -> None:
+        """Nothing unsafe runs early; some calls run as soon as they are sent, others when answered."""
+        server = self.world.catalog.server_of(call.tool)
+        if call.speculative:
+            allowed = can_speculate(call.tool, call.arguments, self.world.catalog.permissions, server)
+            assert allowed.allowed
+            assert call.effect == "read"
+        else:
+            self.asked.setdefault(call.call_id, len(self.files.history) - 1)
+        if self.random.random() < 0.5:
+            self.run(call)
+
+    def _check_event(self, event: Event) -> None:
+        data: Any = event.data
+        if event.type != "task.completed" or data.served_by == "call" or data.arguments is None:
+            return
+        value = task_value(self.world.payloads[tuple(data.result_ref.model_dump().values())])
+        tool, arguments = data.tool, data.arguments
+        moments = self.files.history[-1:]
+        if data.served_by in {"joined", "repeat"} and data.call_id in self.asked:
+            moments = self.files.history[self.asked[data.call_id] :]
+        expected = [self._would_answer(tool, arguments, texts) for texts in moments]
+        assert value in expected, f"{event.id} was served {value}, not one of {expected}"
+
+    def _would_answer(self, tool: str, arguments: Any, texts: dict[str, str]) -> Any:
+        try:
+            return {**self.files.run(tool, arguments, texts), "content": []}
+        except ToolFailed as error:
+            return error
+
+    def check_log(self) -> None:
+        """A crash: the state is dropped, and all events are read again."""
+        folded: Session | None = None
+        for number, event in enumerate(self.world.events):
+            assert event.seq == number
+            folded = evolve(folded, event)
+        assert folded is not None
+        assert self.world.session is not None
+        assert encode_session(folded) == encode_session(self.world.session)
+        assert folded == self.world.session
+        ends = [
+            event for event in self.world.events if event.type.startswith(("run.completed", "run.failed"))
+        ]
+        starts = self.world.of_type("run.started")
+        assert sorted(event.run_id or "" for event in ends) == sorted(event.run_id or "" for event in starts)
+
+    def results(self) -> dict[str, Any]:
+        """How each task ended, and with which value."""
+        found: dict[str, Any] = {}
+        for event in self.world.events:
+            data: Any = event.data
+            if event.type == "task.completed":
+                found[data.task_id] = task_value(
+                    self.world.payloads[tuple(data.result_ref.model_dump().values())]
+                )
+            elif event.type in {"task.skipped", "task.unknown"} or (
+                event.type == "task.failed" and data.final
+            ):
+                found[data.task_id] = event.type
+            elif event.type in {"run.completed", "run.failed"}:
+                found["run"] = (event.type, sorted(data.executed_path), data.decisions)
+        return found
+
+
+def play(seed: int, workflow: dict[str, Any], mode: str) -> Play:
+    random = Random(seed)
+    budget = random.choice(["low", "normal", "high"])
+    found = Play(random, SessionWorld(catalog=catalog(speculation_mode=mode, budget_name=budget)))
+    found.start(workflow)
+    found.drain()
+    found.check_log()
+    return found
+
+
+@given(seed=SEEDS)
+@settings(max_examples=200, deadline=None)
+def test_speculation_changes_no_result(seed: int) -> None:
+    workflow = random_workflow(Random(seed), conflicts=False)
+    plain = play(seed, workflow, "off")
+    early = play(seed + 1, workflow, "on")
+    assert not plain.world.of_type("speculation.started")
+    assert early.results() == plain.results()
+    assert early.files.texts == plain.files.texts
+
+
+@given(seed=SEEDS)
+@settings(max_examples=200, deadline=None)
+def test_everything_goes_wrong_and_every_promise_holds(seed: int) -> None:
+    random = Random(seed)
+    found = Play(random, SessionWorld(catalog=catalog(_retried(random), budget_name="high")))
+    found.start(random_workflow(random))
+    runs = 1
+    for _ in range(random.randint(5, 30)):
+        _disturb(found, runs + 1)
+        runs = len(found.world.session.runs) if found.world.session else 0
+    _switch(found, "on")
+    found.drain()
+    found.check_log()
+
+
+def _retried(random: Random) -> dict[str, Any]:
+    """Entries that make calls repeat, expire soon, or depend on their arguments."""
+    read = {"scope": "readonly", "approval": "auto", "touches": ["files:{path}"]}
+    write = {"scope": "filesystem", "approval": "auto", "touches": ["files:{path}"]}
+    again = {"attempts": 2, "backoff_ms": 100}
+    return {
+        "files:read_file": read | {"retryable": again, "ttl_s": random.choice([1, 300])},
+        "files:list_dir": read | {"cacheable": random.random() < 0.8},
+        "files:write_file": write | random.choice([{}, {"idempotent": True, "retryable": again}]),
+    }
+
+
+def _disturb(found: Play, next_run: int) -> None:
+    """One random thing happens."""
+    random, world = found.random, found.world
+    kind = random.choices(
+        ["answer", "fail", "late", "time", "due", "start", "switch", "lose"],
+        [10, 3, 2, 2, 1, 1, 1, 1],
+    )[0]
+    if kind == "answer" and world.open_calls:
+        found.answer_one()
+    elif kind == "fail" and world.open_calls:
+        code = random.choice(["TIMEOUT", "NETWORK", "NOT_FOUND", "CANCELLED"])
+        fails: dict[str, Any] = {
+            "code": code,
+            "retryable": random.random() < 0.5,
+            "started": random.random() < 0.8,
+        }
+        found.take(world.answer(random.choice(list(world.open_calls)), **fails))
+    elif kind == "late" and found.answered:
+        call_id = random.choice(found.answered).call_id
+        step = world.answer(call_id, {"late": True})
+        found.take(step)
+        ended = [event for event in step.events if event.type.startswith("task.")]
+        assert all(getattr(event.data, "call_id", "") != call_id for event in ended)
+    elif kind == "time":
+        world.time_ms += random.choice([10, 500, 1_500, 30_000])
+    elif kind == "due" and world.session is not None and world.session.live:
+        found.take(world.due())
+    elif kind == "start" and next_run <= 3:
+        found.start(random_workflow(random), f"run_{next_run}")
+    elif kind == "switch":
+        _switch(found, random.choice(["on", "off"]))
+    elif kind == "lose" and random.random() < 0.2:
+        world.lose(random.choice(list(world.payloads)))
+
+
+def _switch(found: Play, mode: Any) -> None:
+    record = CatalogRecord(kind="switch", id="global", data=SpeculationSwitch(mode=mode))
+    found.world.catalog = found.world.catalog.with_record(record)
