@@ -1,0 +1,95 @@
+"""Killed at every step of rules 3 and 4, with work in flight: nothing is lost, nothing is twice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.streams.orchestrator.world import Installation, until, workflow
+
+POINTS = (
+    "orchestrator.before_append",
+    "orchestrator.after_append:2",
+    "orchestrator.after_calls:2",
+    "orchestrator.after_acknowledge:3",
+    "orchestrator.after_states:14",
+    "orchestrator.after_marker:14",
+    "orchestrator.after_restore:3",
+    "orchestrator.after_taken:3",
+    "orchestrator.after_fold:3",
+    "orchestrator.after_catalog:3",
+    "orchestrator.after_live_calls:3",
+    "orchestrator.after_seek",
+)
+PROGRAM = """
+from pml.streams.settings import Settings
+from pml.streams.worker import run_worker
+run_worker(Settings.load(), ["orchestrator"])
+"""
+SESSIONS = tuple(f"s{number}" for number in range(10))
+
+
+@asynccontextmanager
+async def worker(
+    installation: Installation, crash_at: str = "", instance: str = ""
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """An orchestrator in a process of its own; with an instance name it is back in the group at once."""
+    environment = {**os.environ, **installation.settings.environment(), "PML_CRASH_AT": crash_at}
+    if instance:
+        environment["PML_ORCHESTRATOR__INSTANCE_ID"] = instance
+    log = open(installation.settings.data_dir / "worker.log", "ab")  # noqa: ASYNC230, SIM115
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", PROGRAM, env=environment, stdout=log, stderr=log
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+        log.close()
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("point", POINTS)
+async def test_a_kill_at_any_step_loses_and_repeats_nothing(installation: Installation, point: str) -> None:
+    async with installation.bridge() as asked:
+        for session in SESSIONS:
+            await installation.start_run(session, definition=workflow(3))
+        async with worker(installation, point, "w1") as killed:
+            assert await asyncio.wait_for(killed.wait(), 60) == -signal.SIGKILL
+        async with worker(installation, instance="w1") as process:
+            for session in SESSIONS:
+                await installation.wait_for(session, "run.completed")
+            assert process.returncode is None
+    await installation.check()
+    assert len(asked) == 3 * len(SESSIONS)
+
+
+@pytest.mark.timeout(180)
+async def test_an_owner_that_was_paused_until_another_took_over_spoils_nothing(
+    installation: Installation,
+) -> None:
+    async with installation.bridge(), worker(installation) as paused:
+        await installation.start_run("first")
+        await installation.wait_for("first", "run.completed")
+        for session in SESSIONS:
+            await installation.start_run(session, definition=workflow(5))
+        await until(installation.calls, "work in flight")
+        paused.send_signal(signal.SIGSTOP)
+        async with worker(installation) as other:
+            for session in SESSIONS:
+                await installation.wait_for(session, "run.completed")
+            paused.send_signal(signal.SIGCONT)
+            for session in SESSIONS:
+                await installation.start_run(session, f"again-{session}")
+            for session in SESSIONS:
+                await installation.wait_for(session, "run.completed", count=2)
+            assert (paused.returncode, other.returncode) == (None, None)
+    await installation.check()
