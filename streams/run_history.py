@@ -11,7 +11,7 @@ import orjson
 from pml.clickhouse.client import Limits, Rows, Store
 from pml.schemas.codec import decode_event
 from pml.schemas.errors import PMLError, StoreUnavailable
-from pml.schemas.events import Event, RunStarted
+from pml.schemas.events import Event, RunEnded, RunStarted
 from pml.streams.client import EventConsumer
 from pml.streams.connection import store_url
 from pml.streams.run_summary import RunSummary, observe
@@ -133,6 +133,7 @@ def _row(events: list[Event]) -> dict[str, Any]:
     started = events[0].data
     assert isinstance(started, RunStarted)
     summary = summarised(events)
+    ends = [event.occurred_at for event in events if isinstance(event.data, RunEnded)]
     facts = {
         **summary.counts.model_dump(),
         "run_id": summary.run_id,
@@ -142,7 +143,7 @@ def _row(events: list[Event]) -> dict[str, Any]:
         "name": started.name,
         "workflow_type": started.workflow_type,
         "started_at": events[0].occurred_at,
-        "ended_at": events[-1].occurred_at if summary.ended else None,
+        "ended_at": ends[-1] if ends else None,
         "duration_ms": summary.duration_ms,
         "layers": started.layers,
         "tasks": started.tasks,
