@@ -18,11 +18,11 @@ from pml.streams.bridge.server import Server, ServerOptions
 from pml.streams.bridge.server_log import ServerLog
 from pml.streams.bridge.servers_file import read_servers
 from pml.streams.bridge.stdio import StdioOptions
-from pml.streams.catalog_topic import permissions_of, read_catalog, servers_of
+from pml.streams.catalog_topic import Records, permissions_of, read_catalog, servers_of
 from pml.streams.settings import Settings
 
-# The bridge looks at the file every second or two.
-PUBLISH_TIMEOUT_S = 8.0
+# The bridge looks at the file every second or two; with a new server it starts again first.
+PUBLISH_TIMEOUT_S = 20.0
 POLL_S = 0.25
 
 
@@ -74,12 +74,12 @@ async def list_server(settings: Settings, name: str) -> ServerTools:
     return record
 
 
-async def wait_published(settings: Settings) -> bool:
-    """Wait until the bridge has published the permissions file as it is now; whether it did."""
+async def wait_published(settings: Settings, tool: str) -> bool:
+    """Wait until the bridge has published the permissions file as it is now, and the tool; whether it did."""
     wanted = permissions_hash(read_permissions(settings.mcp_permissions))
     try:
         async with asyncio.timeout(PUBLISH_TIMEOUT_S):
-            while not _publishes(permissions_of(await read_catalog(settings)), wanted):
+            while not _publishes(await read_catalog(settings), wanted, split_tool(tool)[0]):
                 await asyncio.sleep(POLL_S)
     except (TimeoutError, BrokerUnavailable):
         return False
@@ -133,8 +133,9 @@ def _absent(server: ServerTools) -> dict[str, Any]:
     }
 
 
-def _publishes(record: Any, wanted: str) -> bool:
-    return record is not None and record.hash == wanted
+def _publishes(records: Records, wanted: str, server: str) -> bool:
+    permissions, servers = permissions_of(records), servers_of(records)
+    return permissions is not None and permissions.hash == wanted and (server in servers or "*" in server)
 
 
 def _tool_of(server: ServerTools, tool: str) -> Tool:

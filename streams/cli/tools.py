@@ -102,7 +102,7 @@ def _tell(settings: Settings, tool: str, entry: dict[str, Any], *, as_json: bool
     permission = Permission.model_validate(entry)
     early = permission.declared_effect == "read" and permission.approval == "auto" and permission.cacheable
     note(f"{tool}: {'may run, also early' if early else 'may run, not early'} ({settings.mcp_permissions})")
-    in_force = run_async(wait_published(settings))
+    in_force = run_async(wait_published(settings, tool))
     if not in_force:
         note("not in force yet: it is when a bridge reads the file (`pml up`)")
     if as_json:

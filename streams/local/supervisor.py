@@ -15,6 +15,7 @@ import psutil
 
 from pml.schemas.errors import ConfigurationError, PMLError
 from pml.schemas.times import to_rfc3339
+from pml.streams.bridge.servers_file import ServersFile, read_servers
 from pml.streams.connection import store_url
 from pml.streams.local.child import trim
 from pml.streams.local.processes import ProcessId
@@ -30,6 +31,9 @@ BACKOFF_MAX_S = 30.0
 # Whoever ran this long did not die of what it does at its start.
 STEADY_S = 60.0
 TRIM_S = 30.0
+BRIDGE = "bridge"
+# Somebody who saved the file turns to the command line next.
+SERVERS_S = 0.5
 
 Report = Callable[[Part], None]
 
@@ -116,6 +120,7 @@ class Supervisor:
     async def _keep_up(self, stopping: asyncio.Task[bool]) -> None:
         keepers = [asyncio.create_task(self._keep(service)) for service in (*self._stores, *self._workers)]
         keepers.append(asyncio.create_task(self._trim_logs()))
+        keepers.append(asyncio.create_task(self._follow_servers()))
         try:
             done, _ = await asyncio.wait((stopping, *keepers), return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -144,6 +149,23 @@ class Supervisor:
             await asyncio.sleep(TRIM_S)
             for log in (self.settings.data_dir / LOG_FOLDER).glob("*.log"):
                 trim(log)
+
+    async def _follow_servers(self) -> None:
+        """End the bridge when `mcp-servers.yaml` names other servers: it starts again with those."""
+        known = self._servers()
+        while True:
+            await asyncio.sleep(SERVERS_S)
+            servers = self._servers() or known
+            if servers != known:
+                known = servers
+                await asyncio.gather(*(w.stop() for w in self._workers if BRIDGE in w.name.split("+")))
+
+    def _servers(self) -> ServersFile | None:
+        """The servers that are configured; None while the file is wrong."""
+        try:
+            return read_servers(self.settings.mcp_servers)
+        except ConfigurationError:
+            return None
 
     async def _stop(self) -> None:
         """Who decides and calls first, then who reads what they wrote, then what holds it."""

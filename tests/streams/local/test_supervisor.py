@@ -23,9 +23,11 @@ class Substitute:
         self.journal, self.script = journal, list(script)
         self.pid: int | None = None
         self.goes = "runs"
+        self.told_to_stop = asyncio.Event()
 
     async def start(self) -> None:
         self.journal.append(f"start {self.name}")
+        self.told_to_stop.clear()
         self.goes = self.script.pop(0) if self.script else "runs"
         if self.goes == "fails":
             raise PMLError(f"{self.name} will not start")
@@ -33,11 +35,12 @@ class Substitute:
 
     async def wait(self) -> int:
         if self.goes == "runs":
-            await asyncio.Event().wait()
+            await self.told_to_stop.wait()
         return 3
 
     async def stop(self) -> None:
         self.journal.append(f"stop {self.name}")
+        self.told_to_stop.set()
         self.pid = None
 
     def last_error(self) -> str | None:
@@ -68,7 +71,8 @@ def stack_of(tmp_path: Path, parts: list[Part], monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(supervisor, "WORKERS", [(worker.name,) for worker in workers])
         monkeypatch.setattr(supervisor, "Worker", lambda settings, roles: waiting.pop(0))
         elsewhere = {"kafka": {"bootstrap_servers": "b:1"}, "clickhouse": {"url": "http://c:1"}}
-        return Supervisor(Settings.load(data_dir=tmp_path, **elsewhere), parts.append)
+        servers = tmp_path / "mcp-servers.yaml"
+        return Supervisor(Settings.load(data_dir=tmp_path, mcp_servers=servers, **elsewhere), parts.append)
 
     return make
 
@@ -134,6 +138,24 @@ async def test_a_part_that_does_not_come_up_takes_the_stack_down_and_says_why(
     assert left.error["message"] == "two will not start"
     with hold_folder(tmp_path):
         pass
+
+
+async def test_other_servers_in_their_file_start_the_bridge_again(
+    stack_of: Up, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "SERVERS_S", 0.01)
+    journal: list[str] = []
+    stack = stack_of(Substitute("orchestrator", journal), Substitute("bridge", journal))
+    servers = stack.settings.mcp_servers
+
+    def write(text: str) -> None:
+        if stack.stack.ready and (not servers.exists() or servers.read_text() != text):
+            servers.write_text(text)
+
+    await run_until(
+        stack, lambda: write("mcpServers: {a: {command: b}}") or journal.count("start bridge") == 2
+    )
+    assert journal.count("start orchestrator") == 1
 
 
 async def test_a_folder_has_one_supervisor(stack_of: Up, tmp_path: Path) -> None:
