@@ -39,6 +39,6 @@ def say(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
 
     def printed(text: str) -> None:
         with capsys.disabled():
-            pass
+            print(f"\n  {text}", end=" ", flush=True)
 
     return printed

@@ -52,11 +52,11 @@ async def _taken(workshop: Workshop, topic: str) -> int:
 async def test_a_broker_that_dies_and_comes_back_loses_and_doubles_nothing(
     workshop: Workshop, turn: int, say: Callable[[str], None]
 ) -> None:
-    async with workshop.work(per_second=4):
-        workshop.broker.kill()
-        await workshop.broker.start()
-        await until(lambda: all(map(workshop.alive, ("bridge", "sink"))), 10, "a role did not survive")
-    say(f"broker killed: {await verdict(workshop)}")
+    async with workshop.tended():
+        async with workshop.work(per_second=4):
+            workshop.broker.kill()
+            await workshop.broker.start()
+        say(f"broker killed: {await verdict(workshop)}")
 
 
 async def test_runs_go_on_while_clickhouse_is_down_and_nothing_is_missing_afterwards(

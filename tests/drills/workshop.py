@@ -18,7 +18,8 @@ from typing import Any
 
 import orjson
 
-from pml.streams.client import IntentProducer, Submission
+from pml.schemas.errors import BrokerUnavailable
+from pml.streams.client import IntentProducer, Submission, new_id
 from pml.streams.crash_points import VARIABLE
 from pml.streams.health import read_all
 from pml.streams.local.kafka import EmbeddedKafka
@@ -167,6 +168,24 @@ class Workshop:
         """The last words of a role."""
         return (self.settings.data_dir / f"{name}.log").read_text(errors="replace")[-2_000:]
 
+    @asynccontextmanager
+    async def tended(self) -> AsyncIterator[None]:
+        """While the block runs, what ends itself is started again, as a supervisor would."""
+        stop = asyncio.Event()
+        tending = asyncio.create_task(self._tend(stop))
+        try:
+            yield
+        finally:
+            stop.set()
+            await tending
+
+    async def _tend(self, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            for role in STARTED:
+                if not self.alive(role):
+                    self.start(role)
+            await _wait(stop, 1)
+
     async def tear_down(self) -> None:
         """End everything that was started."""
         for process in self._roles.values():
@@ -180,8 +199,10 @@ class Workshop:
     async def work(self, per_second: float = 8.0) -> AsyncIterator[None]:
         """Runs keep coming while the block runs, one session each; the last one comes after it."""
         stop = asyncio.Event()
+        before = len(self.submissions)
         coming = asyncio.create_task(self._submit(1 / per_second, stop))
         try:
+            await until(lambda: len(self.submissions) > before + 2, READY_TIMEOUT_S, "no work comes")
             yield
         finally:
             stop.set()
@@ -198,6 +219,18 @@ class Workshop:
                 if last:
                     return
                 await _wait(stop, every_s)
+
+    async def _start_run(self, producer: IntentProducer) -> Submission:
+        """Ask for a run until Kafka has taken it, each time by the same ids: it is obeyed once."""
+        run_id, command_id = new_id("run"), new_id("cmd")
+        context = {"name": f"effect-{len(self.submissions)}"}
+        while True:
+            try:
+                return await producer.start_run(
+                    WORKFLOW, context=context, run_id=run_id, command_id=command_id
+                )
+            except BrokerUnavailable:
+                await asyncio.sleep(0.5)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
