@@ -5,15 +5,19 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 import structlog
 
+from pml.schemas.sanitiser import sanitise, sanitise_text
 from pml.streams.settings import LogSettings
 
 # A broker that is away makes the client say so many times a second.
 REPEAT_S = 10.0
 REMEMBERED_MAX = 256
+# A traceback of Faust has a few KB; a line is not where a payload goes.
+LINE_BYTES_MAX = 16_384
 CHATTY = ("aiokafka", "faust", "mode", "asyncio", "mcp", "httpx", "urllib3", "clickhouse_connect")
 
 
@@ -75,8 +79,18 @@ def _shared_processors() -> list[Any]:
     ]
 
 
+def without_secrets(logger: Any, method: str, line: MutableMapping[str, Any]) -> Mapping[str, Any]:
+    """The line with whatever looks like a secret redacted, and long values cut."""
+    return {name: _without_secrets(value) for name, value in line.items()}
+
+
+def _without_secrets(value: Any) -> Any:
+    if isinstance(value, str):
+        return sanitise_text(value, LINE_BYTES_MAX)
+    return value if isinstance(value, (int, float)) or value is None else sanitise(value)
+
+
 def _rendered(settings: LogSettings) -> list[Any]:
     for_person = settings.format == "console" or (settings.format == "auto" and sys.stderr.isatty())
-    if for_person:
-        return [structlog.dev.ConsoleRenderer()]
-    return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    renderer = structlog.dev.ConsoleRenderer() if for_person else structlog.processors.JSONRenderer()
+    return [structlog.processors.format_exc_info, without_secrets, renderer]

@@ -138,7 +138,8 @@ class Supervisor:
             code = await service.wait()
             if time.monotonic() - since >= STEADY_S:
                 backoff_s = BACKOFF_FIRST_S
-            self._note(service, "restarting", service.last_error() or f"ended with code {code}", restarts=1)
+            error = (service.last_error() or f"ended with code {code}") if code else None
+            self._note(service, "restarting", error, restarts=1)
             await asyncio.sleep(backoff_s)
             backoff_s = min(2 * backoff_s, BACKOFF_MAX_S)
             with suppress(PMLError):  # noted by _start_one; it has ended, so the loop goes on

@@ -49,6 +49,18 @@ def test_from_up_to_down_with_deaths_in_between(project: Project) -> None:
     assert "run_1" in changed["error"]["message"]
     assert (project.folder / "calls.jsonl").read_text() == calls
 
+    project.add_server("disk")
+    approved = project.json("tools", "approve", "disk:list_dir", "--scope", "readonly")
+    assert (approved["in_force"], len(approved["entry"]["definition"])) == (True, 64)
+    tools = {tool["tool"]: tool for tool in project.json("tools", "list")}
+    assert (tools["disk:list_dir"]["speculable"], tools["disk:read_file"]["allowed"]) == (True, False)
+    project.pml("speculation", "off")
+    wait_until(lambda: project.json("speculation", "status")["switch"] == "off", "the switch")
+    plain = project.json("submit", "chain.yaml", "--wait")
+    assert {task["served_by"] for task in plain["results"].values()} == {"call"}
+    project.pml("speculation", "on")
+    assert project.json("dlq", "list") == []
+
     bridge, broker = project.pid("bridge"), project.pid("kafka")
     for process in project.processes():
         if process.pid in (bridge, broker):
