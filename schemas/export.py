@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import orjson
 from pydantic import BaseModel
 
 from pml.schemas.calls import CALLS, CLAIMS, OUTCOMES
@@ -31,6 +33,21 @@ def json_schemas() -> dict[str, dict[str, Any]]:
     for kind, data in CATALOG.items():
         schemas[f"catalog.{kind}"] = _enveloped(CatalogRecord, data, {"kind": kind, "version": data.VERSION})
     return schemas
+
+
+def export(folder: Path) -> list[Path]:
+    """Write one file a schema, `<name>.json`, and return their paths.
+
+    Raises:
+        OSError: the folder cannot be made or written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    paths: list[Path] = []
+    for name, schema in sorted(json_schemas().items()):
+        path = folder / f"{name}.json"
+        path.write_bytes(orjson.dumps(schema, option=orjson.OPT_INDENT_2) + b"\n")
+        paths.append(path)
+    return paths
 
 
 def _schema(model: type[BaseModel]) -> dict[str, Any]:

@@ -94,7 +94,7 @@ class Task(Model):
         if (self.tool is None) == (self.capability is None):
             raise ValueError(f"task {self.id} needs either `tool` or `capability`")
         if self.tool is not None and not all(self.tool.partition(":")):
-            raise ValueError(f"task {self.id}: a tool is written server:name, not {self.tool!r}")
+            raise ValueError(f"task {self.id}: `tool` is written server:name")
         return self
 
 
