@@ -1,0 +1,119 @@
+"""`mcp-permissions.yaml`: which entry decides about a tool, and what it says."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from pml.schemas.permissions import Permission, PermissionFile, RetryRule
+
+
+def pattern_for(tool: str, *patterns: str) -> str | None:
+    found = PermissionFile(tools={pattern: Permission() for pattern in patterns}).find(tool)
+    return found[0] if found else None
+
+
+@pytest.mark.parametrize(
+    ("tool", "patterns", "wins"),
+    [
+        ("git:log", ["git:log"], "git:log"),
+        ("git:log", ["git:*", "git:log", "*"], "git:log"),
+        ("git:log", ["*", "git:*"], "git:*"),
+        ("git:log", ["git:*", "git:l*", "*:log"], "git:l*"),
+        ("git:log", ["git:lo?", "git:l*"], "git:lo?"),
+        ("git:log", ["git:l[aeiou]g", "git:*"], "git:l[aeiou]g"),
+        ("git:log", ["git:[!l]*"], None),
+        ("git:log", ["GIT:LOG", "git:status", "files:*"], None),
+        ("git:log", [], None),
+    ],
+)
+def test_the_most_specific_entry_decides(tool: str, patterns: list[str], wins: str | None) -> None:
+    assert pattern_for(tool, *patterns) == wins
+    assert pattern_for(tool, *reversed(patterns)) == wins
+
+
+PATTERNS = st.lists(st.text("ab:*?", min_size=1, max_size=5), max_size=6, unique=True)
+
+
+@given(patterns=PATTERNS, tool=st.text("ab:", min_size=1, max_size=4))
+def test_an_entry_is_found_where_any_matches_and_order_does_not_matter(
+    patterns: list[str], tool: str
+) -> None:
+    matching = {pattern for pattern in patterns if fnmatchcase(tool, pattern)}
+    found = pattern_for(tool, *patterns)
+    assert (found in matching) if matching else found is None
+    assert pattern_for(tool, *sorted(patterns)) == found
+    if tool in patterns:
+        assert found == tool
+
+
+@pytest.mark.parametrize(
+    ("entry", "effect"),
+    [
+        ({"scope": "minimal"}, "read"),
+        ({"scope": "readonly"}, "read"),
+        ({"scope": "filesystem"}, "write"),
+        ({"scope": "made-up"}, "write"),
+        ({}, "write"),
+        ({"scope": "network-api", "effect": "read"}, "read"),
+        ({"scope": "minimal", "effect": "write"}, "write"),
+    ],
+)
+def test_an_effect_follows_from_the_scope_unless_it_is_said(entry: dict[str, Any], effect: str) -> None:
+    assert Permission.model_validate(entry).declared_effect == effect
+
+
+def test_what_is_not_said_is_the_careful_thing() -> None:
+    entry = Permission()
+    assert (entry.approval, entry.touches, entry.open_world) == ("hil", None, None)
+    assert not any((entry.shared, entry.speculate_open_world, entry.idempotent, entry.retryable))
+
+
+@pytest.mark.parametrize("name", ["approval", "approvalMode", "approval_mode"])
+def test_approval_has_three_spellings(name: str) -> None:
+    assert Permission.model_validate({name: "auto"}).approval == "auto"
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        (True, RetryRule(attempts=3, backoff_ms=500)),
+        (False, None),
+        (None, None),
+        (5, RetryRule(attempts=5, backoff_ms=500)),
+        ({"attempts": 2, "backoff_ms": 0}, RetryRule(attempts=2, backoff_ms=0)),
+    ],
+)
+def test_retryable_has_short_forms(value: Any, rule: RetryRule | None) -> None:
+    assert Permission.model_validate({"retryable": value}).retryable == rule
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"approval": "yes"},
+        {"effect": "maybe"},
+        {"retryable": 11},
+        {"retryable": 0},
+        {"retryable": "often"},
+        {"ttl_s": 0},
+        {"ttl_s": 86_401},
+        {"timeout_s": -1},
+        {"touches": "files:{path}"},
+        {"when": {"method": "GET"}},
+        {"aproval": "auto"},
+    ],
+)
+def test_a_wrong_entry_is_refused(entry: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Permission.model_validate(entry)
+
+
+def test_a_file_of_another_version_is_refused() -> None:
+    with pytest.raises(ValidationError):
+        PermissionFile.model_validate({"version": 2})
