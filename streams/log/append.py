@@ -216,10 +216,11 @@ async def abandon(producer: Any, timeout_s: float) -> None:
 
 
 def _filled(batch: Any, records: Sequence[Outgoing]) -> Any:
-    size = BATCH_OVERHEAD_BYTES + sum(record.size for record in records)
     for record in records:
-        added = batch.append(timestamp=None, key=record.key, value=record.value, headers=list(record.headers))
-        if added is None or size > LOG_BYTES_MAX:
-            raise EventsTooLarge(f"{len(records)} records of {size} bytes do not fit one batch")
+        headers = list(record.headers)
+        added = batch.append(timestamp=None, key=record.key, value=record.value, headers=headers)
+        # The first record is always taken, however large.
+        if added is None or batch.size() > LOG_BYTES_MAX:
+            raise EventsTooLarge(f"{len(records)} records do not fit one batch of {LOG_BYTES_MAX} bytes")
     batch.close()
     return batch

@@ -108,8 +108,13 @@ class Ownership:
         if await catch_up(partition):
             return
         await asyncio.sleep(self._shell.settings.kafka.heartbeat_s * HEARTBEATS_WAITED)
+        await self._retake(partition)
+
+    async def _retake(self, partition: Partition) -> None:
+        """Take a partition again if the group still names us; else the next rebalance says whose it is."""
+        partition.ready = False
         if self._app.rebalancing or self._app.consumer_generation_id != self._generation:
-            raise Left(f"another owner took partition {partition.number} of the log")
+            raise Left(f"the group may have named another owner of partition {partition.number}")
         await take_over(partition)
 
     def _new(self, number: int) -> Partition:
@@ -121,7 +126,7 @@ class Ownership:
 
     def _start(self, partition: Partition) -> None:
         if partition.number not in self._tasks:
-            behind = WriteBehind(partition, self._table.changelog)
+            behind = WriteBehind(partition, self._table.changelog, self._retake)
             work = (partition.run(), partition.deadlines.run(), behind.run())
             self._tasks[partition.number] = [self._task(item) for item in work]
 

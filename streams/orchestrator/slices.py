@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -34,6 +35,16 @@ class DecisionFailed(PMLError):
     code = "DECISION_FAILED"
 
 
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What follows from one input, encoded; `failure` where nothing can."""
+
+    step: Step
+    records: list[Outgoing]
+    size: int
+    failure: PMLError | None = None
+
+
 @dataclass
 class Slice:
     """What one batch will hold, and what becomes true when it counts."""
@@ -59,14 +70,17 @@ class Slice:
         self.handled[source.topic] = source.offset
         self.inputs += 1
 
-    def add(self, source: Input, step: Step, records: Sequence[Outgoing]) -> None:
+    def add(self, source: Input, decided: Decided) -> None:
         """Take in what follows from an input."""
         self.pass_over(source)
+        step = decided.step
+        if decided.failure is not None:
+            self.failures.append((source, decided.failure))
         if not step.events or step.session is None:
             return
-        self.records += records
+        self.records += decided.records
         self.events += step.events
-        self.size += sum(record.size for record in records)
+        self.size += decided.size
         self.sessions[session_key(source.tenant, source.session_id)] = step.session
         self.causes[source.topic] = source.offset
         self.messages += [*step.calls, *step.cancels]
@@ -95,17 +109,13 @@ class Decider:
             if source.offset <= handled.get(source.topic, -1):
                 found.pass_over(source)
                 continue
-            step, records, failure = await self._decided(found, source, catalog)
-            if found.records and found.size + sum(record.size for record in records) > BATCH_BYTES:
+            decided = await self._decided(found, source, catalog)
+            if found.records and found.size + decided.size > BATCH_BYTES:
                 break
-            found.add(source, step, records)
-            if failure is not None:
-                found.failures.append((source, failure))
+            found.add(source, decided)
         return found
 
-    async def _decided(
-        self, found: Slice, source: Input, catalog: Catalog
-    ) -> tuple[Step, list[Outgoing], PMLError | None]:
+    async def _decided(self, found: Slice, source: Input, catalog: Catalog) -> Decided:
         """The step that fits: the input's own, else the one of its refusal, else none and why."""
         key = session_key(source.tenant, source.session_id)
         session = found.sessions.get(key) or self.states.get(key)
@@ -118,13 +128,16 @@ class Decider:
             except LogCorrupted:
                 raise
             except Exception as error:
-                log.exception("decision failed", topic=source.topic, offset=source.offset)
+                # Where it failed and not with what: a message may quote a value.
+                trace = "".join(traceback.format_tb(error.__traceback__))
+                log.error("decision failed", topic=source.topic, offset=source.offset, trace=trace)
                 failure = DecisionFailed(f"{type(error).__name__}: a defect of PML, please report it")
                 break
-            if BATCH_OVERHEAD_BYTES + sum(record.size for record in records) <= LOG_BYTES_MAX:
-                return step, records, None
+            size = sum(record.size for record in records)
+            if BATCH_OVERHEAD_BYTES + size <= LOG_BYTES_MAX:
+                return Decided(step, records, size)
             failure = EventsTooLarge(TOO_LARGE)
-        return Step((), session, (), ()), [], failure
+        return Decided(Step((), session, (), ()), [], 0, failure)
 
 
 def _candidates(source: Input) -> Iterator[Input]:

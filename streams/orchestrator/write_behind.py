@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from pml.schemas.errors import BrokerUnavailable
 from pml.streams.crash_points import crash_point
 from pml.streams.log.append import InDoubt, Outgoing, cut
 from pml.streams.log.recovery import Marker
-from pml.streams.orchestrator.partition import Partition
+from pml.streams.orchestrator.partition import Left, Partition
 from pml.streams.orchestrator.table import (
     Life,
     life_key,
@@ -26,7 +26,7 @@ from pml.streams.orchestrator.table import (
     write_marker,
     write_session,
 )
-from pml.streams.orchestrator.takeover import now_ms, take_over
+from pml.streams.orchestrator.takeover import now_ms
 
 # Encoding a batch holds up the loop: 128 KiB are some 100 states, a few milliseconds.
 BATCH_BYTES = 128 * 1024
@@ -58,11 +58,18 @@ class Pending:
 
 
 class WriteBehind:
-    """Writes what changed in one partition to the changelog, every `write_behind_s` seconds."""
+    """Writes what changed in one partition to the changelog, every `write_behind_s` seconds.
 
-    def __init__(self, partition: Partition, changelog: str) -> None:
+    Args:
+        retake: awaited under the partition's lock where it must be taken under a new term.
+    """
+
+    def __init__(
+        self, partition: Partition, changelog: str, retake: Callable[[Partition], Awaitable[None]]
+    ) -> None:
         self._partition = partition
         self._changelog = changelog
+        self._retake = retake
         self._swept_at = time.monotonic()
 
     async def run(self) -> None:
@@ -109,7 +116,7 @@ class WriteBehind:
             InDoubt, BrokerUnavailable: as for `write`.
         """
         self._swept_at = time.monotonic()
-        if len(self._partition.inbox):
+        if len(self._partition.inbox) or not self._partition.ready:
             return 0
         expired = set(self._expired(at_ms))
         keys = [life_key(self._partition.number, life) for life in expired]
@@ -148,7 +155,8 @@ class WriteBehind:
         """What is in doubt may be written late, over something newer of the same term: take another one."""
         log.warning("table write in question", partition=self._partition.number, reason=doubt.message)
         async with self._partition.lock:
-            await take_over(self._partition)
+            with suppress(Left):
+                await self._retake(self._partition)
 
     def _expired(self, at_ms: int) -> Iterator[Life]:
         timeouts = self._partition.shell.settings.timeouts
