@@ -17,6 +17,7 @@ from pml.streams.local.child import last_lines, trim
 from pml.streams.local.processes import ProcessId
 from pml.streams.local.services import LOG_FOLDER, StartFailed, child_environment
 from pml.streams.local.stack import Stack, read_stack, remove_stack
+from pml.streams.local.supervisor import check_files
 from pml.streams.settings import Settings
 
 POLL_S = 0.05
@@ -30,9 +31,11 @@ def start_detached(settings: Settings, timeout_s: float, watch: Watch = lambda s
     """Start a supervisor that outlives this process, and wait until the stack is ready.
 
     Raises:
+        ConfigurationError: the file of the servers or of the permissions is wrong.
         StartFailed: it ended; says why.
         WaitedTooLong: it is not ready in time; it goes on starting.
     """
+    check_files(settings)
     log = settings.data_dir / LOG_FOLDER / "up.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     trim(log)

@@ -15,6 +15,7 @@ import psutil
 
 from pml.schemas.errors import ConfigurationError, PMLError
 from pml.schemas.times import to_rfc3339
+from pml.streams.bridge.permissions_file import read_permissions
 from pml.streams.bridge.servers_file import ServersFile, read_servers
 from pml.streams.connection import store_url
 from pml.streams.local.child import trim
@@ -67,6 +68,7 @@ class Supervisor:
         self.stack = Stack(
             supervisor=ProcessId.own(),
             started_at=to_rfc3339(time.time_ns() // 1_000_000),
+            broker=settings.kafka.bootstrap_servers,
             broker_embedded=settings.embedded_broker,
             store_embedded=settings.embedded_store,
         )
@@ -76,8 +78,10 @@ class Supervisor:
 
         Raises:
             AlreadyUp: a stack runs on this data folder.
+            ConfigurationError: the file of the servers or of the permissions is wrong.
             PMLError: a part did not start; everything that was started is stopped again.
         """
+        check_files(self.settings)
         with hold_folder(self.settings.data_dir):
             self._write()
             try:
@@ -101,10 +105,6 @@ class Supervisor:
     async def _start(self) -> None:
         """The broker and the store, then what they must hold, then the workers."""
         await _together(self._start_one(service) for service in self._stores)
-        self._write(
-            broker=self._broker.address if self._broker else self.settings.kafka.bootstrap_servers,
-            store=self._store.url if self._store else None,
-        )
         await _together((ensure_topics(self.settings), asyncio.to_thread(migrate_store, self.settings)))
         await _together(self._start_one(worker) for worker in self._workers)
 
@@ -115,6 +115,10 @@ class Supervisor:
         except PMLError as error:
             self._note(service, "failed", error.message)
             raise
+        if self._broker is not None and service is self._broker:
+            self._write(broker=self._broker.address)
+        if self._store is not None and service is self._store:
+            self._write(store=self._store.url)
         self._note(service, "ready")
 
     async def _keep_up(self, stopping: asyncio.Task[bool]) -> None:
@@ -197,6 +201,16 @@ class Supervisor:
     def _write(self, **fields: Any) -> None:
         self.stack = self.stack.model_copy(update=fields)
         write_stack(self.settings.data_dir, self.stack)
+
+
+def check_files(settings: Settings) -> None:
+    """Read what the workers will read, before anything is started.
+
+    Raises:
+        ConfigurationError: the file of the servers or of the permissions is wrong.
+    """
+    read_servers(settings.mcp_servers)
+    read_permissions(settings.mcp_permissions)
 
 
 def migrate_store(settings: Settings) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -86,12 +85,14 @@ def test_from_up_to_down_with_deaths_in_between(project: Project) -> None:
     assert project.json("down")["stopped"] is False
 
 
-def test_a_file_that_is_wrong_stops_the_start_with_its_name(project: Project, tmp_path: Path) -> None:
-    (tmp_path / "mcp-permissions.yaml").write_text("tools: {'files:*': {approval: perhaps}}\n")
-    with project.start("up", "--detach") as process:
-        _, said = process.communicate(timeout=2 * PATIENCE_S)
-    assert process.returncode == 1
-    assert "mcp-permissions.yaml" in said
-    assert "approval" in said
-    assert "Traceback" not in said
+@pytest.mark.parametrize("arguments", [["up"], ["up", "--detach"]], ids=" ".join)
+def test_a_file_that_is_wrong_stops_the_start_before_anything_runs(
+    project: Project, arguments: list[str]
+) -> None:
+    (project.folder / "mcp-permissions.yaml").write_text("tools: {'files:*': {approval: perhaps}}\n")
+    with project.start(*arguments) as process:
+        _, said = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 2
+    assert len(said.splitlines()) == 1
+    assert "mcp-permissions.yaml: tools.files:*.approval" in said
     assert project.json("status", code=4)["up"] is False
