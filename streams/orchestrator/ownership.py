@@ -15,7 +15,7 @@ from pml.streams.crash_points import crash_point
 from pml.streams.orchestrator.partition import Left, Partition
 from pml.streams.orchestrator.shell import Shell
 from pml.streams.orchestrator.table import SessionTable
-from pml.streams.orchestrator.takeover import catch_up, is_ours, take_over
+from pml.streams.orchestrator.takeover import catch_up, is_ours, pass_expired, take_over
 from pml.streams.orchestrator.write_behind import WriteBehind
 
 # One heartbeat tells a fenced owner that the group has named another; half of one for its answer.
@@ -100,6 +100,7 @@ class Ownership:
         async with partition.lock:
             if not await is_ours(partition):
                 await take_over(partition)
+            await pass_expired(partition)
             partition.inbox.open(partition.positions)
         self._start(partition)
 

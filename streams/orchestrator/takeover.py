@@ -116,6 +116,17 @@ async def is_ours(partition: Partition) -> bool:
     return partition.ready and partition.end == await KafkaLog(partition.shell, partition.number).end()
 
 
+async def pass_expired(partition: Partition) -> None:
+    """Go on where the inputs begin now: what is past its retention is neither lag nor a hole.
+
+    Raises:
+        BrokerUnavailable: the broker does not answer.
+    """
+    places = [(topic, partition.number) for topic in partition.positions]
+    for (topic, _), first in (await partition.shell.tails.beginnings(places)).items():
+        partition.handled[topic] = max(first - 1, partition.handled.get(topic, -1))
+
+
 def now_ms() -> int:
     """Milliseconds since 1970."""
     return time.time_ns() // 1_000_000

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from aiokafka.admin import RecordsToDelete
+from aiokafka.structs import TopicPartition
 
 from pml.schemas.identifiers import session_key
 from pml.streams.connection import partition_for, producer_options
@@ -15,6 +17,7 @@ from pml.streams.log.reader import counted, event_type
 from pml.streams.log.recovery import Marker, taken_record
 from pml.streams.orchestrator.table import marker_key, read_marker, read_stored, write_marker
 from pml.streams.orchestrator.write_behind import WriteBehind
+from pml.streams.topics import admin_client
 from tests.streams.orchestrator.world import Installation, until, workflow
 
 NUMBER = partition_for(session_key("local", "s"))
@@ -229,6 +232,25 @@ async def test_ended_lives_are_removed_after_their_time_and_a_returning_session_
             events = await installation.wait_for("s", "run.completed", count=2)
         assert events[-1].epoch > first[0].epoch
         await installation.check()
+
+
+async def test_inputs_past_their_retention_are_no_lag(installation: Installation) -> None:
+    async with installation.orchestrator():
+        await installation.start_run("s")
+        await installation.wait_for("s", "layer.released")
+    for _ in range(5):
+        await installation.send(installation.topics.tool_outcomes, "s", b"nothing that can be read")
+    async with admin_client(installation.settings) as admin:
+        place = TopicPartition(installation.topics.tool_outcomes, NUMBER)
+        await admin.delete_records({place: RecordsToDelete(before_offset=5)})
+    async with installation.orchestrator() as running, installation.bridge():
+        await installation.wait_for("s", "run.completed")
+
+        async def idle() -> bool:
+            return bool(running.health.record.facts.get("lag") == 0)
+
+        await until(idle, "no lag")
+    await installation.check()
 
 
 async def test_two_workers_share_the_partitions_and_one_goes_on_alone(installation: Installation) -> None:
