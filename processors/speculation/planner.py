@@ -24,11 +24,12 @@ def speculate(draft: Draft, run_id: str) -> None:
     if not (run.live and run.speculation == "on" and draft.catalog.speculates):
         return
     held: list[str] = []
-    for node in _next_layer(run):
-        affordable = has_budget(draft)
+    affordable = True
+    for node in _open_nodes(draft, run):
+        affordable = affordable and has_budget(draft)
         if not affordable and run.task(node.id).speculable:
             continue
-        prepared = _candidate(draft, draft.run(run_id), node)
+        prepared = _candidate(draft, run, node)
         if prepared is None:
             continue
         if affordable:
@@ -39,19 +40,29 @@ def speculate(draft: Draft, run_id: str) -> None:
         draft.emit(SpeculationHeld(layer=run.layer + 1, task_ids=tuple(held)), draft.run(run_id))
 
 
-def _next_layer(run: Run) -> list[Node]:
+def _open_nodes(draft: Draft, run: Run) -> list[Node]:
+    """The tasks of the next layer that are sure to run, know their arguments and have not been tried."""
     assert run.graph is not None
     if run.layer + 1 >= len(run.graph.layers):
         return []
-    return [run.graph.nodes[name] for name in run.graph.layers[run.layer + 1]]
+    speculations = draft.session.speculations.values()
+    tried = {entry.task_id for entry in speculations if entry.run_id == run.run_id}
+    return [
+        run.node(name)
+        for name in run.graph.layers[run.layer + 1]
+        if name not in tried and _is_open(run, run.node(name))
+    ]
+
+
+def _is_open(run: Run, node: Node) -> bool:
+    """A speculation that failed or expired is not begun again (`barred`)."""
+    task = run.task(node.id)
+    resolvable = all(run.task(name).status == "completed" for name in node.references)
+    return task.status == "pending" and not task.barred and resolvable and certain(run, node)
 
 
 def _candidate(draft: Draft, run: Run, node: Node) -> Prepared | None:
     """The call of a task that may run now; None where any condition does not hold."""
-    if run.task(node.id).status != "pending" or not certain(run, node) or _speculated(draft, run, node):
-        return None
-    if not all(run.task(name).status == "completed" for name in node.references):
-        return None
     prepared = prepare_strictly(draft, run, node)
     if isinstance(prepared, Unprepared) or not _allowed(draft, prepared):
         return None
@@ -64,14 +75,6 @@ def certain(run: Run, node: Node) -> bool:
     """Whether a task will run as far as is known: its branch is taken, nothing before it failed."""
     decided = all(run.decisions.get(condition.node) not in {None, "error"} for condition in node.conditions)
     return decided and skip_reason(run, node) is None
-
-
-def _speculated(draft: Draft, run: Run, node: Node) -> bool:
-    """Whether this task was speculated already; one that failed or expired is not begun again."""
-    return run.task(node.id).barred or any(
-        (entry.run_id, entry.task_id) == (run.run_id, node.id)
-        for entry in draft.session.speculations.values()
-    )
 
 
 def _allowed(draft: Draft, prepared: Prepared) -> bool:

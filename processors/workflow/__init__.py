@@ -16,6 +16,7 @@ from pml.processors.workflow.inputs import (
     payload_of,
 )
 from pml.processors.workflow.needs import needs
+from pml.processors.workflow.oversize import fail_too_large
 from pml.processors.workflow.record import (
     MissingDefinition,
     decode_session,
@@ -45,6 +46,7 @@ __all__ = [
     "definition_record",
     "encode_session",
     "evolve",
+    "fail_too_large",
     "needs",
     "payload_of",
 ]

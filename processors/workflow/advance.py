@@ -85,15 +85,17 @@ def _end(draft: Draft, run_id: str) -> None:
     discard_all(draft, run_id, reason="unused")
     run = draft.run(run_id)
     error = _error(run, late=draft.now_ms >= run.deadline_ms)
-    fields = _summary(draft, run)
+    fields = summary(draft, run)
     ended: RunEnded = RunFailed(**fields, error=error) if error else RunCompleted(**fields)
     draft.emit(ended, run)
 
 
-def _summary(draft: Draft, run: Run) -> dict[str, Any]:
+def summary(draft: Draft, run: Run) -> dict[str, Any]:
+    """What the last event of a run says of it, but for the error."""
+    assert run.graph is not None
     statuses = [task.status for task in run.tasks.values()]
     counts = RunCounts(
-        tasks=len(statuses),
+        tasks=len(run.graph.nodes),
         completed=statuses.count("completed"),
         failed=statuses.count("failed"),
         skipped=statuses.count("skipped"),
@@ -117,15 +119,16 @@ def _error(run: Run, late: bool) -> dict[str, Any] | None:
     if unknown:
         names = ", ".join(unknown)
         message = f"nobody knows whether {names} happened; check at the tool's side before you repeat it"
-        return _as_error("OUTCOME_UNKNOWN", message, unknown)
+        return as_error("OUTCOME_UNKNOWN", message, unknown)
     unstarted = [task_id for task_id, task in run.tasks.items() if task.skip_reason == "run_ended"]
     if unstarted or (late and run.first_failure):
-        return _as_error("RUN_TIMEOUT", "the run took longer than options.timeout_s; raise it", unstarted)
+        return as_error("RUN_TIMEOUT", "the run took longer than options.timeout_s; raise it", unstarted)
     if run.first_failure:
         message = f"task {run.first_failure} failed; results so far stand"
-        return _as_error("TASK_FAILED", message, [run.first_failure])
+        return as_error("TASK_FAILED", message, [run.first_failure])
     return None
 
 
-def _as_error(code: str, message: str, tasks: list[str]) -> dict[str, Any]:
+def as_error(code: str, message: str, tasks: list[str]) -> dict[str, Any]:
+    """The error of a run; programs read the tasks in its details."""
     return {"code": code, "message": message, "retryable": False, "details": {"tasks": tasks}}

@@ -34,7 +34,7 @@ def end_call(draft: Draft, outcome: CallEnded) -> None:
         _end_speculative(draft, entry, outcome, waiting)
     else:
         for run_id, task_id, task in waiting:
-            _end_task(draft, run_id, task_id, task, outcome)
+            end_task(draft, run_id, task_id, task, outcome)
     for run_id in dict.fromkeys(run_id for run_id, _, _ in waiting):
         advance(draft, run_id)
 
@@ -124,7 +124,8 @@ def call_again(draft: Draft, run_id: str, task_id: str) -> None:
     start_task(draft, run_id, prepared, attempt=run.task(task_id).attempt + 1, fresh=True)
 
 
-def _end_task(draft: Draft, run_id: str, task_id: str, task: TaskState, outcome: CallEnded) -> None:
+def end_task(draft: Draft, run_id: str, task_id: str, task: TaskState, outcome: CallEnded) -> None:
+    """A task's own call was answered."""
     assert task.call is not None
     if outcome.status == "ok" and outcome.result is not None:
         _complete(draft, run_id, task_id, outcome, as_of_ms=task.call.started_ms)

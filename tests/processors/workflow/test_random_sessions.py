@@ -143,7 +143,9 @@ class Play:
 def play(seed: int, workflow: dict[str, Any], mode: str) -> Play:
     random = Random(seed)
     budget = random.choice(["low", "normal", "high"])
-    found = Play(random, SessionWorld(catalog=catalog(speculation_mode=mode, budget_name=budget)))
+    found = Play(
+        random, SessionWorld(catalog=catalog(speculation_mode=mode, budget_name=budget), checked_every=3)
+    )
     found.start(workflow)
     found.drain()
     found.check_log()
@@ -165,7 +167,7 @@ def test_speculation_changes_no_result(seed: int) -> None:
 @settings(max_examples=200, deadline=None)
 def test_everything_goes_wrong_and_every_promise_holds(seed: int) -> None:
     random = Random(seed)
-    found = Play(random, SessionWorld(catalog=catalog(_retried(random), budget_name="high")))
+    found = Play(random, SessionWorld(catalog=catalog(_retried(random), budget_name="high"), checked_every=2))
     found.start(random_workflow(random))
     runs = 1
     for _ in range(random.randint(5, 30)):
