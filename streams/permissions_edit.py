@@ -47,7 +47,7 @@ def _write(path: Path, text: str) -> None:
 
 def with_entry(text: str, pattern: str, entry: dict[str, Any]) -> str:
     """The text of a permissions file with this entry put in or replaced."""
-    root = yaml.compose(text)
+    root: Any = yaml.compose(text)
     tools = _child(root, "tools")
     if not isinstance(tools, yaml.MappingNode):
         return _without_tools(text, root, tools, pattern, entry)
