@@ -49,15 +49,30 @@ async def list_runs(
 async def run_events(settings: Settings, tenant: str, run_id: str, session_id: str | None) -> list[Event]:
     """The events of a run in order: from the store, or from the log where its session is given.
 
+    The store is a moment behind. Where it has no end of the run, the log is read as well: of the session that
+    it names, or, where it has nothing yet, of the run's own (a run without a session is its own session).
+
     Raises:
         NoSuchRun: there are none.
         StoreUnavailable, BrokerUnavailable: where they are asked does not answer.
     """
-    if session_id is None:
-        events = await asyncio.to_thread(_events_in_store, settings, tenant, run_id)
-    else:
-        found = await _events_of_session(settings, tenant, session_id)
-        events = [event for event in found if event.run_id == run_id]
+    if session_id is not None:
+        return _found(await _run_in_log(settings, tenant, run_id, session_id), run_id, session_id)
+    events = await asyncio.to_thread(_events_in_store, settings, tenant, run_id)
+    if not any(isinstance(event.data, RunEnded) for event in events):
+        session, epoch = (events[0].session_id, events[0].epoch) if events else (run_id, 0)
+        events = await _run_in_log(settings, tenant, run_id, session, epoch) or events
+    return _found(events, run_id, None)
+
+
+async def _run_in_log(
+    settings: Settings, tenant: str, run_id: str, session_id: str, offset: int = 0
+) -> list[Event]:
+    events = await _events_of_session(settings, tenant, session_id, offset)
+    return [event for event in events if event.run_id == run_id]
+
+
+def _found(events: list[Event], run_id: str, session_id: str | None) -> list[Event]:
     if not events:
         place = "the store" if session_id is None else f"the log of session {session_id}"
         hint = "; it may be a moment behind: --session SESSION reads the log" if session_id is None else ""
@@ -116,8 +131,11 @@ def _event(row: dict[str, Any]) -> Event:
     return decode_event(orjson.dumps(fields))
 
 
-async def _events_of_session(settings: Settings, tenant: str, session_id: str) -> list[Event]:
+async def _events_of_session(
+    settings: Settings, tenant: str, session_id: str, offset: int = 0
+) -> list[Event]:
     async with EventConsumer(settings, session_id=session_id, tenant=tenant, until_end=True) as consumer:
+        consumer.seek(offset)
         return [event async for event in consumer]
 
 
