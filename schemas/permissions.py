@@ -65,6 +65,11 @@ class PermissionFile(Model):
     version: Literal[1] = 1
     tools: dict[str, Permission] = {}
 
+    @field_validator("tools", mode="before")
+    @classmethod
+    def _nothing_yet(cls, value: Any) -> Any:
+        return {} if value is None else value
+
     @cached_property
     def _globs(self) -> tuple[str, ...]:
         patterns = [pattern for pattern in self.tools if _GLOB.search(pattern)]

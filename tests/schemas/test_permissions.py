@@ -117,3 +117,8 @@ def test_a_wrong_entry_is_refused(entry: dict[str, Any]) -> None:
 def test_a_file_of_another_version_is_refused() -> None:
     with pytest.raises(ValidationError):
         PermissionFile.model_validate({"version": 2})
+
+
+def test_a_file_whose_tools_are_empty_allows_nothing() -> None:
+    file = PermissionFile.model_validate({"version": 1, "tools": None})
+    assert file.find("files:read_file") is None
