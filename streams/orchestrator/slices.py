@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import structlog
 
-from pml.processors.workflow import Catalog, Input, Session, Step, Unreadable, decide, needs
-from pml.schemas.calls import CallCancel, CallEnded, CallError, CallRun
+from pml.processors.workflow import Catalog, Input, Session, Step, decide, fail_too_large, needs
+from pml.schemas.calls import CallCancel, CallRun
 from pml.schemas.codec import encode
-from pml.schemas.commands import Command
 from pml.schemas.errors import LogCorrupted, PMLError
 from pml.schemas.events import Event
 from pml.schemas.identifiers import session_key
@@ -21,10 +20,7 @@ from pml.streams.log.reader import event_headers
 from pml.streams.orchestrator.payloads import PayloadCache
 from pml.streams.orchestrator.states import States
 
-TOO_LARGE = (
-    "what this record leads to does not fit one batch of the log; split the workflow or its literals, "
-    "or let the tool return less"
-)
+TOO_LARGE = "not even the failure that this record leads to fits one batch of the log"
 
 log = structlog.get_logger("pml.orchestrator")
 
@@ -43,6 +39,11 @@ class Decided:
     records: list[Outgoing]
     size: int
     failure: PMLError | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether it fits one batch of the log."""
+        return BATCH_OVERHEAD_BYTES + self.size <= LOG_BYTES_MAX
 
 
 @dataclass
@@ -116,43 +117,31 @@ class Decider:
         return found
 
     async def _decided(self, found: Slice, source: Input, catalog: Catalog) -> Decided:
-        """The step that fits: the input's own, else the one of its refusal, else none and why."""
+        """The step that fits: the input's own, else the one that fails its run, else none and why."""
         key = session_key(source.tenant, source.session_id)
         session = found.sessions.get(key) or self.states.get(key)
-        failure: PMLError | None = None
-        for candidate in _candidates(source):
-            payloads = await self.payloads.get(needs(session, candidate))
-            try:
-                step = decide(session, candidate, payloads, catalog, found.end)
-                records = [_outgoing(event) for event in step.events]
-            except LogCorrupted:
-                raise
-            except Exception as error:
-                # Where it failed and not with what: a message may quote a value.
-                trace = "".join(traceback.format_tb(error.__traceback__))
-                log.error("decision failed", topic=source.topic, offset=source.offset, trace=trace)
-                failure = DecisionFailed(f"{type(error).__name__}: a defect of PML, please report it")
-                break
-            size = sum(record.size for record in records)
-            if BATCH_OVERHEAD_BYTES + size <= LOG_BYTES_MAX:
-                return Decided(step, records, size)
-            failure = EventsTooLarge(TOO_LARGE)
+        payloads = await self.payloads.get(needs(session, source))
+        try:
+            own = _encoded(decide(session, source, payloads, catalog, found.end))
+            if own.fits:
+                return own
+            failed = _encoded(fail_too_large(session, source, catalog, found.end))
+            if failed.fits:
+                return failed
+            failure: PMLError = EventsTooLarge(TOO_LARGE)
+        except LogCorrupted:
+            raise
+        except Exception as error:
+            # Where it failed and not with what: a message may quote a value.
+            trace = "".join(traceback.format_tb(error.__traceback__))
+            log.error("decision failed", topic=source.topic, offset=source.offset, trace=trace)
+            failure = DecisionFailed(f"{type(error).__name__}: a defect of PML, please report it")
         return Decided(Step((), session, (), ()), [], 0, failure)
 
 
-def _candidates(source: Input) -> Iterator[Input]:
-    """The input, and, if what follows from it is too large, the same input as a refusal."""
-    yield source
-    message = source.message
-    if isinstance(message, Command):
-        refusal = Unreadable(EventsTooLarge.code, TOO_LARGE, message.command_id, message.type)
-        yield replace(source, message=refusal)
-    elif isinstance(message, CallEnded):
-        error = CallError(code=EventsTooLarge.code, message=TOO_LARGE)
-        yield replace(
-            source, message=message.model_copy(update={"status": "error", "result": None, "error": error})
-        )
-
-
-def _outgoing(event: Event) -> Outgoing:
-    return Outgoing(session_key(event.tenant, event.session_id), encode(event), event_headers(event))
+def _encoded(step: Step) -> Decided:
+    records = [
+        Outgoing(session_key(event.tenant, event.session_id), encode(event), event_headers(event))
+        for event in step.events
+    ]
+    return Decided(step, records, sum(record.size for record in records))
