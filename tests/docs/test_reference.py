@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from pml.processors.speculation.budget import BUDGETS
 from pml.schemas.calls import CALLS, CLAIMS, OUTCOMES, CallRecord
 from pml.schemas.catalog import CATALOG
 from pml.schemas.commands import COMMANDS, PLANNED_COMMANDS
+from pml.schemas.errors import PMLError
 from pml.schemas.events import EVENTS, Event
 from pml.schemas.permissions import Permission
 from pml.schemas.topics import DAY_MS, HOUR_MS, Topics, TopicSpec
@@ -174,39 +176,47 @@ def test_kinds_of_the_catalog() -> None:
 
 # Where the code makes an error: the function, and the position of the code among its arguments.
 MAKERS = {
-    **dict.fromkeys(("WorkflowInvalid", "Refusal", "failed", "tool_error", "_as_error", "_known"), 0),
-    **dict.fromkeys(("_refused", "_failed", "_cancel"), 1),
+    **dict.fromkeys(("WorkflowInvalid", "Refusal", "tool_error", "as_error", "known"), (0,)),
+    **dict.fromkeys(("refused", "cancel"), (1,)),
+    "failed": (0, 1),
 }
+# The types of errors, which the same functions take, and are no codes.
+TYPES = {"PERMISSION", "VALIDATION", "NETWORK", "UNKNOWN"}
 _CODE = re.compile(r"[A-Z]{2,}(_[A-Z]+)*")
 
 
-def error_codes() -> set[str]:
-    """Every code that the source gives an error, as `code = …`, `code=…` or an argument of its makers."""
-    return {
-        node.value
-        for room in ROOMS
-        for file in (pages.ROOT / room).rglob("*.py")
-        for node in _candidates(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _CODE.fullmatch(node.value)
-    }
+def sources() -> Iterator[ast.AST]:
+    """The modules of all rooms."""
+    for room in ROOMS:
+        for file in (pages.ROOT / room).rglob("*.py"):
+            yield ast.parse(file.read_text(encoding="utf-8"))
 
 
-def _candidates(tree: ast.AST) -> Iterator[ast.expr]:
+def texts(nodes: Iterable[ast.AST]) -> set[str]:
+    """The constant texts among these nodes that could be codes."""
+    values = {node.value for node in nodes if isinstance(node, ast.Constant)}
+    return {value for value in values if isinstance(value, str) and _CODE.fullmatch(value)}
+
+
+def made_codes() -> set[str]:
+    """Every code that the source gives an error: `code = …`, `code=…`, or an argument of a maker."""
+    return texts(node for tree in sources() for node in _given(tree)) - TYPES
+
+
+def _given(tree: ast.AST) -> Iterator[ast.expr]:
     for node in ast.walk(tree):
         match node:
             case ast.Assign(targets=[ast.Name(id="code")], value=value):
                 yield value
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=args, keywords=keywords):
                 yield from (keyword.value for keyword in keywords if keyword.arg == "code")
-                if name in MAKERS and len(args) > MAKERS[name]:
-                    yield args[MAKERS[name]]
+                yield from (args[at] for at in MAKERS.get(name.lstrip("_"), ()) if at < len(args))
 
 
 def test_error_codes() -> None:
-    documented = {
-        pages.codes(row["code"])[0] for row in pages.table(ERRORS, "code") if pages.codes(row["code"])
-    }
-    assert documented == error_codes()
+    documented = {code for row in pages.table(ERRORS, "code") for code in pages.codes(row["code"])}
+    assert made_codes() <= documented
+    assert documented <= texts(node for tree in sources() for node in ast.walk(tree))
 
 
 def test_exit_codes() -> None:
@@ -214,6 +224,27 @@ def test_exit_codes() -> None:
     assert documented == {
         value for name, value in vars(exits).items() if name.isupper() and isinstance(value, int)
     }
+
+
+def error_classes(root: type[PMLError] = PMLError) -> Iterator[type[PMLError]]:
+    """The whole tree of errors."""
+    yield root
+    for kind in root.__subclasses__():
+        yield from error_classes(kind)
+
+
+def test_the_exit_code_of_each_error_of_the_command_line() -> None:
+    documented = {
+        pages.codes(row["code"])[0]: int(row["exit"]) for row in pages.table(ERRORS, "code") if "exit" in row
+    }
+    for module in ("streams.local.supervisor", "streams.run_history", "streams.worker"):
+        import_module(f"pml.{module}")
+    found = {
+        kind.code: exits.exit_code(kind("only its kind counts"))
+        for kind in error_classes()
+        if kind.code in documented
+    }
+    assert found == documented
 
 
 def commands(command: Any, above: tuple[str, ...] = ("pml",)) -> Iterator[tuple[str, set[str]]]:
