@@ -9,13 +9,13 @@ here are asserted by tests/streams/test_app.py, so that an upgrade that moves th
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
 import faust
-from aiokafka.errors import KafkaError
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
@@ -29,6 +29,8 @@ FETCH_WAIT_MS = 50
 # Commits only show lag; half a second keeps `pml status` honest.
 COMMIT_INTERVAL_S = 0.5
 REBALANCE_TIMEOUT_S = 20.0
+# The last steps of a rebalance take a few milliseconds; nothing of Faust tells when they are done.
+REBALANCE_POLL_S = 0.01
 # One fetch of a partition holds a whole input of the largest size, or a thousand small ones.
 PARTITION_FETCH_BYTES = 1024 * 1024
 
@@ -48,35 +50,78 @@ class ChunkApp(faust.App):
     delivery: Delivery
 
 
+class Fetched(dict[TP, Any]):
+    """Records by partition, and how often each partition had been sought when they were fetched."""
+
+    seeks: Mapping[TP, int]
+
+
 class ChunkThread(driver.AIOKafkaConsumerThread):
-    """The consumer's thread, polling briefly."""
+    """The consumer's thread, polling briefly; it counts the seeks that fetches come before or after."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.seeks: Counter[TP] = Counter()
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
         return consumer
 
+    async def _seek_wait(self, consumer: Any, partitions: Mapping[TP, int]) -> None:
+        # Nothing is awaited before all positions are set: a fetch sees count and position, or neither.
+        self.seeks.update(partitions.keys())
+        await super()._seek_wait(consumer, partitions)
+
+    async def _fetch_records(
+        self,
+        consumer: Any,
+        active_partitions: set[TP],
+        timeout: float | None = None,
+        max_records: int | None = None,
+    ) -> Fetched:
+        records = await super()._fetch_records(consumer, active_partitions, timeout, max_records)
+        fetched = Fetched(records)
+        fetched.seeks = {tp: self.seeks[tp] for tp in records}
+        return fetched
+
 
 class ChunkConsumer(driver.Consumer):
     """Delivers chunks of input topics and single records of changelogs."""
 
     app: ChunkApp
+    _sought_generation: int | None = None
 
     def _new_consumer_thread(self) -> ChunkThread:
         return ChunkThread(self, loop=self.loop, beacon=self.beacon)
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Any]]:
-        """One message for each chunk that was fetched; what came while the flow stood is read again."""
+        """One message for each chunk that was fetched from where its partition was last sought.
+
+        A fetch may outlast a rebalance. What it brings of a partition that was sought meanwhile is passed
+        over, and so are inputs until the rebalance has sought them: both are read again. What is current is
+        read only once, so it waits: a changelog until the flow is on, an input until the rebalance has ended
+        (Faust empties the agents' queues until then).
+        """
         records, _ = await self._wait_next_records(timeout)
-        generation = self.app.consumer_generation_id
-        if records is None or self.should_stop:
+        if not records:
             return
         for tp, message in self._messages(records):
-            if not self.flow_active or self.app.consumer_generation_id != generation:
-                await self._seek_back()
-                return
-            self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
-            yield tp, message
+            if await self._is_wanted(tp, records):
+                self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
+                yield tp, message
+
+    async def _is_wanted(self, tp: TP, fetched: Fetched) -> bool:
+        while self._is_current(tp, fetched) and not self.should_stop:
+            if self.flow_active and (self._is_changelog_tp(tp) or not self.app.rebalancing):
+                return True
+            await self.sleep(REBALANCE_POLL_S)
+        return False
+
+    def _is_current(self, tp: TP, fetched: Fetched) -> bool:
+        if fetched.seeks[tp] != self._thread.seeks[tp]:
+            return False
+        return self._is_changelog_tp(tp) or self._sought_generation == self.app.consumer_generation_id
 
     def _messages(self, records: Mapping[TP, Sequence[Any]]) -> Iterator[tuple[TP, Any]]:
         """Chunks of all partitions in turn, so that a full one does not keep the others waiting."""
@@ -97,13 +142,6 @@ class ChunkConsumer(driver.Consumer):
         message.key, message.value = None, chunk
         return message
 
-    async def _seek_back(self) -> None:
-        try:
-            await self.perform_seek()
-        except (KafkaError, AssertionError) as error:
-            # The rebalance that stopped the flow seeks again when it ends.
-            self.log.info("seek during a rebalance: %r", error)
-
     def _new_offset(self, tp: TP) -> int | None:
         """The next offset after the highest acknowledged one: chunks are acknowledged in order."""
         acked = self._acked[tp]
@@ -123,10 +161,12 @@ class ChunkConsumer(driver.Consumer):
         Without this, records that were fetched while the flow stood are skipped for good where nothing
         was committed yet (4 of 4 starts in ORCHESTRATOR.md).
         """
+        generation = self.app.consumer_generation_id
         await super().perform_seek()
-        wanted = self.app.delivery.positions(self.assignment())
-        if wanted:
-            await self._thread.seek_wait(wanted)
+        assigned = self.assignment()
+        committed = {tp: self._committed_offset[tp] or 0 for tp in assigned if not self._is_changelog_tp(tp)}
+        await self._thread.seek_wait({**committed, **self.app.delivery.positions(assigned)})
+        self._sought_generation = generation
 
 
 class IdempotentProducer(driver.Producer):

@@ -28,6 +28,7 @@ from pml.streams.app import (
     ChunkConsumer,
     ChunkThread,
     ChunkTransport,
+    Fetched,
     IdempotentProducer,
     chunk_topic,
     cut_chunks,
@@ -64,7 +65,10 @@ def test_the_versions_are_those_that_were_measured() -> None:
 
 def test_what_is_overridden_is_there_with_the_same_parameters() -> None:
     overridden = {
-        ChunkThread: (driver.AIOKafkaConsumerThread, ["_create_worker_consumer"]),
+        ChunkThread: (
+            driver.AIOKafkaConsumerThread,
+            ["_create_worker_consumer", "_seek_wait", "_fetch_records"],
+        ),
         ChunkConsumer: (
             driver.Consumer,
             ["_new_consumer_thread", "getmany", "_new_offset", "_add_gap", "perform_seek"],
@@ -84,6 +88,8 @@ def test_what_is_called_is_there() -> None:
     assert names(BaseConsumer._is_changelog_tp) == ["self", "tp"]
     assert names(driver.AIOKafkaConsumerThread.seek_wait) == ["self", "partitions"]
     assert names(Service.wait_first)[:2] == ["self", "coros"]
+    assert "self._fetch_records" in source(driver.AIOKafkaConsumerThread.getmany)
+    assert "self._seek_wait" in source(driver.AIOKafkaConsumerThread.seek_wait)
     assert {"pause_partitions", "resume_partitions", "assignment"} <= set(dir(driver.Consumer))
     assert "self._thread = self._new_consumer_thread()" in source(ThreadDelegateConsumer.__init__)
     for attribute in ("_acked", "_acked_index", "_read_offset"):
@@ -168,6 +174,21 @@ async def test_agents_get_whole_chunks_and_tables_get_single_records(ready: Chun
     assert [message.offset for tp, message in delivered if tp == changelog] == [7, 8]
     event = await agent_topic.decode(chunks[0], propagate=True)
     assert event.value is chunks[0].value
+
+
+async def test_what_was_fetched_before_a_seek_is_passed_over(ready: ChunkApp) -> None:
+    """A fetch may outlast a rebalance: what it brings is from before the seek and is read again."""
+    ready.finalize()
+    consumer, tp = ready.consumer, TP("in", 0)
+    consumer._sought_generation = ready.consumer_generation_id
+    fetched = Fetched({tp: records(0)})
+    fetched.seeks = {tp: consumer._thread.seeks[tp]}
+    assert consumer._is_current(tp, fetched)
+    consumer._thread.seeks.update([tp])
+    assert not consumer._is_current(tp, fetched)
+    fetched.seeks = {tp: consumer._thread.seeks[tp]}
+    ready.consumer_generation_id = 7
+    assert not consumer._is_current(tp, fetched), "inputs wait until the rebalance has sought them"
 
 
 async def test_commits_follow_the_highest_acknowledged_chunk(ready: ChunkApp) -> None:
