@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pml.processors.speculation.planner import speculate
+from pml.processors.speculation import planner
 from pml.processors.workflow.catalog import Catalog
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.inputs import Input, Payloads, Step, Unreadable
@@ -88,7 +88,7 @@ def _decide_outcome(draft: Draft, outcome: CallEnded) -> None:
 def _speculate_everywhere(draft: Draft) -> None:
     for run in draft.runs:
         if draft.run(run.run_id).live:
-            speculate(draft, run.run_id)
+            planner.speculate(draft, run.run_id)
 
 
 def _sweep(draft: Draft) -> None:

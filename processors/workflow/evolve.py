@@ -125,14 +125,9 @@ def _task_started(session: Session, event: e.Event, data: e.TaskStarted) -> Sess
 def _task_completed(session: Session, event: e.Event, data: e.TaskCompleted) -> Session:
     run = _run(session, event)
     task = replace(run.task(data.task_id), status="completed", call=None, result=address_of(data.result_ref))
-    counts = run.counts
-    if data.served_by in {"speculation", "joined"}:
-        counts = replace(counts, hits=counts.hits + 1, saved_ms=counts.saved_ms + data.saved_ms)
-    elif data.served_by == "call" and data.speculable:
-        counts = replace(counts, misses=counts.misses + 1)
-    return _with_task(
-        session, replace(run, counts=counts, path=(*run.path, data.task_id)), data.task_id, task
-    )
+    hit = data.served_by in {"speculation", "joined"}
+    run = _count_hit(run, data) if hit else _count_miss(run, data)
+    return _with_task(session, replace(run, path=(*run.path, data.task_id)), data.task_id, task)
 
 
 def _task_failed(session: Session, event: e.Event, data: e.TaskFailed) -> Session:

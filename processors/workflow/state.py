@@ -172,8 +172,3 @@ class Session:
     def run_ids(self) -> tuple[str, ...]:
         """The runs it remembers, oldest first."""
         return tuple(self.runs)
-
-    @property
-    def running_speculations(self) -> int:
-        """How many speculative calls run that no task has joined."""
-        return sum(item.status == "running" for item in self.speculations.values())

@@ -149,7 +149,11 @@ class SessionWorld:
             started_at="2023-11-14T22:13:20.000000Z" if error.pop("started", True) else None,
             duration_ms=duration_ms,
         )
-        self.open_calls.pop(call_id, None)
+        return self.outcome(outcome)
+
+    def outcome(self, outcome: CallEnded) -> Step:
+        """Send any answer of the bridge."""
+        self.open_calls.pop(outcome.call_id, None)
         return self._input(OUTCOMES, outcome, outcome.result)
 
     def call_of(self, task_id: str, run_id: str | None = None) -> str:

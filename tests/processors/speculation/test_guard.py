@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pml.processors.speculation.guard import (
@@ -144,20 +144,24 @@ def test_an_open_world_tool_gets_no_results_early(
 
 
 ENTRIES = st.fixed_dictionaries(
-    {},
+    {"approval": st.sampled_from(["auto", "auto", "hil"])},
     optional={
         "scope": st.sampled_from(["minimal", "readonly", "filesystem", "network-api", "admin"]),
-        "approval": st.sampled_from(["auto", "hil"]),
         "effect": st.sampled_from(["read", "write"]),
         "when": st.just({"method": ["GET"]}),
         "open_world": st.booleans(),
-        "cacheable": st.booleans(),
-        "shared": st.booleans(),
+        "cacheable": st.sampled_from([True, True, False]),
+        "shared": st.sampled_from([False, False, True]),
         "definition": st.sampled_from(["v1", "v2"]),
     },
 )
 HINTS = st.fixed_dictionaries(
-    {}, optional={name: st.booleans() for name in ("read_only", "destructive", "idempotent", "open_world")}
+    {},
+    optional={
+        "read_only": st.sampled_from([True, True, False]),
+        "destructive": st.sampled_from([False, False, True]),
+        "open_world": st.booleans(),
+    },
 )
 
 
@@ -168,6 +172,7 @@ HINTS = st.fixed_dictionaries(
     trusted=st.booleans(),
     call=st.tuples(st.sampled_from(["GET", "POST", None]), st.booleans()),
 )
+@settings(max_examples=500)
 def test_what_may_run_early_needs_nobodys_word_and_only_reads(
     pattern: str, entry: dict[str, Any], hints: dict[str, Any], trusted: bool, call: tuple[Any, bool]
 ) -> None:

@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
+from pml.processors.speculation.planner import pending_touches
 from pml.processors.workflow import Input, decide
+from pml.processors.workflow.draft import Draft
+from pml.schemas.calls import CallEnded
+from pml.schemas.catalog import CatalogRecord, ServerTools
 from pml.schemas.commands import Command, DeadlineReach
 from pml.schemas.events import TaskFailed
 from tests.processors.session_world import COMMANDS, SessionWorld, catalog, data_of
@@ -160,6 +164,60 @@ def test_a_deadline_for_a_session_that_is_not_known_changes_nothing() -> None:
     command = Command(type="deadline.reach", command_id="due", session_id="s1", run_id="run_1", data=data)
     step = decide(None, Input(COMMANDS, 0, 0, 1, "local", "s1", command), {}, catalog(), 0)
     assert (step.events, step.session, step.calls) == ((), None, ())
+
+
+def test_a_speculation_without_an_answer_is_given_up_at_its_deadline() -> None:
+    world = SessionWorld()
+    world.start({"tasks": [task("a", "1"), task("b", "2", timeout_s=200), task("c", "3", "a", "b")]})
+    world.answer(world.call_of("a"))
+    step = world.due()
+    ended = data_of(step, "speculation.ended")
+    assert (ended.task_id, ended.fate, ended.reason, ended.cancelled) == ("c", "failed", "timeout", True)
+    assert [cancel.call_id for cancel in step.cancels] == [ended.call_id]
+    assert [event.type for event in step.events] == ["speculation.ended"]
+
+
+def test_what_the_tool_requires_and_nobody_wrote_is_not_run_early() -> None:
+    world = SessionWorld()
+    server = world.catalog.servers["files"]
+    schema = {"input_schema": {"required": ["path", "lines"]}}
+    tools = tuple(item.model_copy(update=schema) for item in server.tools)
+    wanting = CatalogRecord(kind="tool", id="files", data=server.model_copy(update={"tools": tools}))
+    world.start(FORK)
+    world.catalog = world.catalog.with_record(wanting)
+    step = world.answer(world.call_of("a"), {"next": "3"})
+    assert [event.type for event in step.events] == ["task.completed"]
+
+
+def test_what_a_server_no_longer_lists_is_not_run_early() -> None:
+    world = SessionWorld()
+    world.start(FORK)
+    gone = ServerTools(server="files", status="unavailable", error="it died")
+    world.catalog = world.catalog.with_record(CatalogRecord(kind="tool", id="files", data=gone))
+    step = world.answer(world.call_of("a"), {"next": "3"})
+    assert [event.type for event in step.events] == ["task.completed"]
+
+
+def test_a_read_is_not_run_early_behind_a_write_that_has_not_started() -> None:
+    world = SessionWorld()
+    tasks = [task("a", "1"), task("w", "2", "a", tool="files:write_file"), task("c", "3", "w")]
+    world.start({"tasks": tasks})
+    assert world.session is not None
+    command = Command(type="x", command_id="c", session_id="s1", data=DeadlineReach(kind="run", due_at_ms=0))
+    draft = Draft(world.session, Input(COMMANDS, 0, 9, 0, "local", "s1", command), {}, world.catalog, 0)
+    run = world.session.runs["run_1"]
+    assert pending_touches(draft, run, layer=1) == []
+    # Its arguments are not known yet, so it may touch anything its server has.
+    assert pending_touches(draft, run, layer=2) == ["files:"]
+
+
+@pytest.mark.parametrize("status", ["error", "refused", "cancelled", "not_started"])
+def test_an_answer_without_a_reason_is_a_failure_all_the_same(status: Any) -> None:
+    world = SessionWorld()
+    world.start({"tasks": [task("a", "1")]})
+    outcome = CallEnded(call_id=world.call_of("a"), tenant="local", session_id="s1", status=status)
+    error = data_of(world.outcome(outcome), "task.failed").error
+    assert (error.code, error.message) == (status.upper(), f"the call ended as {status}")
 
 
 def test_a_full_session_says_so() -> None:

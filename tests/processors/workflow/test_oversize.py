@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pml.processors.speculation.accounts import balanced
-from pml.processors.workflow import Input, Session, Step, decode_session, encode_session, fail_too_large
+from pml.processors.workflow import (
+    Input,
+    Session,
+    Step,
+    Unreadable,
+    decode_session,
+    encode_session,
+    fail_too_large,
+)
 from pml.schemas.calls import CallEnded, CallError, ToolResult
 from pml.schemas.codec import encode
 from pml.schemas.commands import Command, DeadlineReach, RunStart
@@ -186,6 +194,13 @@ def test_a_command_too_large_is_rejected(known: bool) -> None:
     assert [event.type for event in step.events] == ["command.rejected"]
     assert data_of(step, "command.rejected").error["code"] == "EVENTS_TOO_LARGE"
     assert step.events[0].command_id == "c9"
+
+
+def test_a_command_that_nobody_can_read_and_too_large_is_rejected() -> None:
+    source = Input(COMMANDS, 3, 1, 0, "local", "s1", Unreadable("X", "y", "c1", "z" * 1_000))
+    step = fail_too_large(None, source, catalog(), 0)
+    assert data_of(step, "command.rejected").error["code"] == "EVENTS_TOO_LARGE"
+    assert size(step) < 2_000
 
 
 def test_an_answer_that_nobody_waits_for_changes_nothing() -> None:

@@ -1,0 +1,70 @@
+"""State as bytes: small, complete, and of a version that is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from pml.processors.workflow import MissingDefinition, decode_session, encode_session
+from pml.schemas.errors import LogCorrupted
+from tests.processors.session_world import SessionWorld
+
+NOTHING: dict[str, bytes] = {}
+
+
+def wide(count: int) -> dict[str, Any]:
+    tasks = [
+        {"id": f"n{i}", "tool": "files:read_file", "arguments": {"path": f"docs/{i}.md"}}
+        for i in range(count)
+    ]
+    return {"tasks": [*tasks, {"id": "last", "tool": "files:search", "depends_on": ["n0"]}]}
+
+
+def test_a_session_takes_a_kilobyte_and_a_hundred_bytes_a_task() -> None:
+    world = SessionWorld(checked_every=100)
+    world.start(wide(150))
+    for call_id in list(world.open_calls):
+        world.answer(call_id, {"text": "x"})
+    assert world.session is not None
+    assert world.session.live
+    assert len(encode_session(world.session)) < 1_024 + 151 * 100
+
+
+def test_a_run_that_has_ended_takes_little() -> None:
+    world = SessionWorld()
+    for number in range(20):
+        world.start(wide(2), f"run_{number}")
+        while world.open_calls:
+            world.answer(next(iter(world.open_calls)))
+    assert world.session is not None
+    assert not world.session.live
+    assert len(encode_session(world.session)) < 1_024 + 20 * 250
+
+
+def test_a_definition_that_is_not_at_hand_is_named() -> None:
+    world = SessionWorld()
+    world.start(wide(1))
+    assert world.session is not None
+    assert decode_session(encode_session(world.session), NOTHING.get) == MissingDefinition("run_1")
+
+
+def test_a_run_that_has_ended_needs_no_definition() -> None:
+    world = SessionWorld()
+    world.start({"tasks": [{"id": "a", "tool": "web:secret"}]})
+    assert world.session is not None
+    assert decode_session(encode_session(world.session), NOTHING.get) == world.session
+
+
+@pytest.mark.parametrize("version", [0, 2, None])
+def test_a_record_of_another_release_stops_the_role(version: int | None) -> None:
+    world = SessionWorld()
+    world.start(wide(1))
+    assert world.session is not None
+    other = {**orjson.loads(encode_session(world.session)), "v": version}
+    with pytest.raises(LogCorrupted, match="upgrade PML"):
+        decode_session(orjson.dumps(other), world.definitions.get)
+    stored = {"run_1": orjson.dumps({**orjson.loads(world.definitions["run_1"]), "v": version})}
+    with pytest.raises(LogCorrupted, match="upgrade PML"):
+        decode_session(encode_session(world.session), stored.get)
