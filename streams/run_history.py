@@ -113,7 +113,7 @@ def _query(settings: Settings, sql: str, parameters: dict[str, str], rows: int) 
             return store.query(sql, parameters, Limits(rows=rows))
     except StoreUnavailable as error:
         raise StoreUnavailable(
-            f"{error.message} With --session SESSION the log is read instead.", **error.details
+            f"{error.message.rstrip('.')}. With --session SESSION the log is read instead.", **error.details
         ) from None
 
 

@@ -237,6 +237,11 @@ class Settings(BaseSettings):
         """The variables that give a child process these settings."""
         return dict(_variables(self.model_dump(exclude_unset=True), PREFIX))
 
+    def make_data_dir(self) -> Path:
+        """The data folder, made for its owner alone: full results of tools rest below it."""
+        self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return self.data_dir
+
     def installation_key(self) -> bytes:
         """The 32 bytes that key all hashes of values; made once, readable by the owner only.
 
@@ -246,6 +251,7 @@ class Settings(BaseSettings):
         path = self.data_dir / "installation.key"
         try:
             if not path.exists():
+                self.make_data_dir()
                 _make_key(path)
             key = path.read_bytes()
         except OSError as error:
@@ -257,7 +263,6 @@ class Settings(BaseSettings):
 
 def _make_key(path: Path) -> None:
     """Write aside, then link: whoever comes second reads the first one's whole key."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     handle, aside = tempfile.mkstemp(dir=path.parent, prefix=".installation-")
     try:
         with os.fdopen(handle, "wb") as file:

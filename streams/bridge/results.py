@@ -54,7 +54,7 @@ def failure_of(error: Exception, server: str) -> Answer:
             return failed(
                 "CONNECTION_LOST",
                 "NETWORK",
-                f"the MCP server {server} ended during the call; see logs/mcp/{server}.log",
+                f"the MCP server {server} ended during the call; see log/mcp/{server}.log",
             )
         case MCPError(code=code, message=message) if code == RESULT_TOO_LARGE:
             return _oversized(message)

@@ -12,10 +12,10 @@ FILES_OLD = 1
 
 
 class ServerLog:
-    """One file a server, `data_dir/logs/mcp/NAME.log`, and the one before it; at most 2 MiB together."""
+    """One file a server, `data_dir/log/mcp/NAME.log`, and the one before it; at most 2 MiB together."""
 
     def __init__(self, data_dir: Path, server: str) -> None:
-        folder = data_dir / "logs" / "mcp"
+        folder = data_dir / "log" / "mcp"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path = folder / f"{server}.log"
         self._handler = RotatingFileHandler(

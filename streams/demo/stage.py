@@ -54,6 +54,7 @@ class Stage:
 
     def set_up(self) -> None:
         """Make the folders and take a snapshot of the checkout, so that all runs read the same commits."""
+        self.settings.make_data_dir()
         self.folder.mkdir(parents=True, exist_ok=True)
         self.call_log.write_bytes(b"")
         world.clone(self.checkout, self._snapshot)

@@ -36,7 +36,7 @@ def start_detached(settings: Settings, timeout_s: float, watch: Watch = lambda s
         WaitedTooLong: it is not ready in time; it goes on starting.
     """
     check_files(settings)
-    log = settings.data_dir / LOG_FOLDER / "up.log"
+    log = settings.make_data_dir() / LOG_FOLDER / "up.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     trim(log)
     with log.open("ab") as output:

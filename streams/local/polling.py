@@ -12,7 +12,7 @@ async def until(
     """Waits until the condition holds, asking every `every_s` seconds; whether it did within `timeout_s`."""
     try:
         async with asyncio.timeout(timeout_s):
-            while not await _holds(condition):  # noqa: ASYNC110, nobody would set an event
+            while not await _holds(condition):
                 await asyncio.sleep(every_s)
     except TimeoutError:
         return False

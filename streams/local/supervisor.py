@@ -82,7 +82,7 @@ class Supervisor:
             PMLError: a part did not start; everything that was started is stopped again.
         """
         check_files(self.settings)
-        with hold_folder(self.settings.data_dir):
+        with hold_folder(self.settings):
             self._write()
             try:
                 await self._run(stop)
@@ -227,7 +227,7 @@ def migrate_store(settings: Settings) -> None:
 
 
 @contextmanager
-def hold_folder(data_dir: Path) -> Iterator[None]:
+def hold_folder(settings: Settings) -> Iterator[None]:
     """Hold the data folder for one supervisor; the kernel lets it go when the process ends.
 
     Raises:
@@ -235,10 +235,12 @@ def hold_folder(data_dir: Path) -> Iterator[None]:
         ConfigurationError: it cannot be written.
     """
     try:
-        data_dir.mkdir(parents=True, exist_ok=True)
+        data_dir = settings.make_data_dir()
         handle = os.open(data_dir / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise ConfigurationError(f"the data folder {data_dir} cannot be used: {error.strerror}") from None
+        raise ConfigurationError(
+            f"the data folder {settings.data_dir} cannot be used: {error.strerror}"
+        ) from None
     try:
         _lock(handle, data_dir)
         yield

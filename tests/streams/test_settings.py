@@ -140,3 +140,9 @@ def test_a_damaged_installation_key_is_refused(tmp_path: Path) -> None:
     (tmp_path / "installation.key").write_bytes(b"short")
     with pytest.raises(ConfigurationError, match="32 bytes"):
         Settings.load(data_dir=tmp_path).installation_key()
+
+
+def test_the_data_folder_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    settings = Settings.load(data_dir=tmp_path / "new" / "data")
+    settings.installation_key()
+    assert settings.data_dir.stat().st_mode & 0o777 == 0o700

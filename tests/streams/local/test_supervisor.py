@@ -136,7 +136,7 @@ async def test_a_part_that_does_not_come_up_takes_the_stack_down_and_says_why(
     assert left is not None
     assert left.error is not None
     assert left.error["message"] == "two will not start"
-    with hold_folder(tmp_path):
+    with hold_folder(Settings.load(data_dir=tmp_path)):
         pass
 
 
@@ -159,13 +159,16 @@ async def test_other_servers_in_their_file_start_the_bridge_again(
 
 
 async def test_a_folder_has_one_supervisor(stack_of: Up, tmp_path: Path) -> None:
-    with hold_folder(tmp_path), pytest.raises(AlreadyUp, match="pml status"):
+    with hold_folder(Settings.load(data_dir=tmp_path)), pytest.raises(AlreadyUp, match="pml status"):
         await stack_of(Substitute("one", [])).run(asyncio.Event())
 
 
 def test_a_folder_that_cannot_be_written_is_a_wrong_setting(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(PMLError, match="cannot be used"), hold_folder(tmp_path / "file"):
+    with (
+        pytest.raises(PMLError, match="cannot be used"),
+        hold_folder(Settings.load(data_dir=tmp_path / "file")),
+    ):
         pass
 
 
