@@ -37,11 +37,16 @@ PARTITION_FETCH_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """How records reach the agents, and where each partition begins after a rebalance."""
+    """How records reach the agents, and where each partition begins after a rebalance.
+
+    A poll that finds less than `fetch_min_bytes` waits for more, at most `fetch_wait_ms`.
+    """
 
     chunk_records: int
     chunk_bytes: int
     positions: Positions
+    fetch_min_bytes: int = 1
+    fetch_wait_ms: int = FETCH_WAIT_MS
 
 
 class ChunkApp(faust.App):
@@ -57,7 +62,7 @@ class Fetched(dict[TP, Any]):
 
 
 class ChunkThread(driver.AIOKafkaConsumerThread):
-    """The consumer's thread, polling briefly; it counts the seeks that fetches come before or after."""
+    """The consumer's thread; it counts the seeks that fetches come before or after."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -65,7 +70,8 @@ class ChunkThread(driver.AIOKafkaConsumerThread):
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
-        consumer._fetch_max_wait_ms = FETCH_WAIT_MS
+        consumer._fetch_min_bytes = transport.app.delivery.fetch_min_bytes
+        consumer._fetch_max_wait_ms = transport.app.delivery.fetch_wait_ms
         return consumer
 
     async def _seek_wait(self, consumer: Any, partitions: Mapping[TP, int]) -> None:

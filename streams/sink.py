@@ -38,6 +38,9 @@ INSERTS_AT_ONCE = 2
 TELL_S = 1.0
 # Only bounds how late a batch is looked at, and a stop noticed.
 POLL_MS = 100
+# A batch waits for at least as long anyway; polling for each event would cost more than inserting it.
+FETCH_MIN_BYTES = 64 * 1024
+FETCH_WAIT_MS = 200
 # Longer, and a person who asks about a run that has just ended is told too little.
 WAIT_MAX_S = 3.0
 # How much the newest insert says about the next one.
@@ -118,6 +121,8 @@ class Sink(ConsumerRebalanceListener):
             heartbeat_interval_ms=round(kafka.heartbeat_s * 1000),
             enable_auto_commit=False,
             auto_offset_reset="earliest",
+            fetch_min_bytes=FETCH_MIN_BYTES,
+            fetch_max_wait_ms=FETCH_WAIT_MS,
         )
 
     async def _turn(self) -> None:

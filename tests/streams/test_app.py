@@ -114,6 +114,7 @@ def test_the_order_that_recovery_relies_on_is_still_faust_s() -> None:
 def test_aiokafka_keeps_the_private_parts_that_are_touched() -> None:
     fetcher = source(aiokafka.AIOKafkaConsumer.start)
     assert "fetch_max_wait_ms=self._fetch_max_wait_ms" in fetcher
+    assert "fetch_min_bytes=self._fetch_min_bytes" in fetcher
     assert "self._sender" in source(aiokafka.AIOKafkaProducer.__init__)
     assert inspect.iscoroutinefunction(aiokafka.producer.sender.Sender.close)
     assert "self._closed = True" in source(aiokafka.AIOKafkaProducer.stop)
@@ -137,7 +138,7 @@ async def test_the_consumer_s_thread_polls_briefly(ready: ChunkApp) -> None:
     thread = ready.consumer._thread
     assert isinstance(thread, ChunkThread)
     consumer = thread._create_worker_consumer(ready.transport)
-    assert consumer._fetch_max_wait_ms == FETCH_WAIT_MS
+    assert (consumer._fetch_min_bytes, consumer._fetch_max_wait_ms) == (1, FETCH_WAIT_MS)
     await consumer.stop()
     assert ready.producer._settings_extra() == {"acks": "all", "enable_idempotence": True}
 
