@@ -18,7 +18,7 @@ import uvloop
 from rich.console import Console
 
 from benchmarks.figures import Figure
-from benchmarks.machine import busy_share, commit, describe
+from benchmarks.machine import OthersWatch, commit, describe
 from benchmarks.plan import Benchmark, Plan
 from benchmarks.report import Result, show
 from pml.schemas.errors import PMLError
@@ -26,6 +26,8 @@ from pml.schemas.errors import PMLError
 NAMES = ("projection", "step", "hop")
 ROUNDS = 5
 SEED = 1
+# Where nobody looks at a terminal.
+WIDTH = 110
 
 
 def main(
@@ -53,13 +55,13 @@ def main(
     if json:
         sys.stdout.buffer.write(orjson.dumps([result.as_dict() for result in results]) + b"\n")
     else:
-        show(results, Console())
+        show(results, Console(width=None if sys.stdout.isatty() else WIDTH))
 
 
 def run(name: str, rounds: int, seed: int) -> Result:
     """Measure one benchmark and keep its result."""
     benchmark: Benchmark = import_module(f"benchmarks.{name}").measure
-    taken, began = busy_share(), time.perf_counter()
+    others, began = OthersWatch(), time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="pml-bench-", ignore_cleanup_errors=True) as folder:
         figures = _measured(benchmark, Plan(rounds, seed, Path(folder), _say(name)))
     result = Result(
@@ -69,7 +71,7 @@ def run(name: str, rounds: int, seed: int) -> Result:
         seed=seed,
         commit=commit(),
         machine=describe(),
-        busy_share=taken,
+        others_share=others.share(),
         took_s=time.perf_counter() - began,
     )
     result.write()

@@ -32,7 +32,7 @@ class Result:
     seed: int
     commit: str
     machine: Mapping[str, Any]
-    busy_share: float
+    others_share: float
     took_s: float
 
     def as_dict(self) -> dict[str, Any]:
@@ -44,7 +44,7 @@ class Result:
             "seed": self.seed,
             "commit": self.commit,
             "machine": dict(self.machine),
-            "busy_share": round(self.busy_share, 2),
+            "others_share": round(self.others_share, 2),
             "took_s": round(self.took_s, 1),
             "measured_at": to_rfc3339(time.time_ns() // 1_000_000),
         }
@@ -98,9 +98,9 @@ def _footnotes(result: Result) -> list[str]:
         f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}, "
         f"{result.took_s:.0f} s"
     ]
-    if result.busy_share > BUSY_SHARE:
+    if result.others_share > BUSY_SHARE:
         lines.append(
-            f"  others took {result.busy_share:.0%} of the cores when it began: do not trust these figures"
+            f"  others took {result.others_share:.0%} of the cores meanwhile: do not trust these figures"
         )
     return lines + [f"  {figure.name}: {figure.note}" for figure in result.figures if figure.note]
 

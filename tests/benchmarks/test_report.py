@@ -13,10 +13,10 @@ from benchmarks.machine import describe
 from benchmarks.report import Result, show
 
 
-def result(ratio: float, busy_share: float = 0.0) -> Result:
+def result(ratio: float, others_share: float = 0.0) -> Result:
     figure = Figure("one", "ms", (ratio,), (1.0,), Bound("at most", 2.0, 1.0), note="how it was made")
     machine = {"processor": "a processor", "cores": 2, "python": "3.11.7"}
-    return Result("step", (figure,), 1, 9, "abc+", machine, busy_share, 12.0)
+    return Result("step", (figure,), 1, 9, "abc+", machine, others_share, 12.0)
 
 
 def shown(*results: Result) -> str:
@@ -40,8 +40,8 @@ def test_the_table_names_seed_commit_and_machine() -> None:
 
 
 def test_a_busy_machine_is_told() -> None:
-    assert "do not trust" in shown(result(1.5, busy_share=0.5))
-    assert "do not trust" not in shown(result(1.5, busy_share=0.1))
+    assert "do not trust" in shown(result(1.5, others_share=0.5))
+    assert "do not trust" not in shown(result(1.5, others_share=0.1))
 
 
 def test_the_file_holds_the_figures_and_where_they_come_from(tmp_path: Path) -> None:

@@ -1,0 +1,38 @@
+"""Who takes the machine while something is measured."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks.machine import OthersWatch, commit, others_share, own_cpu_s
+
+# Half a second of processor time, however long that takes.
+BURN = "import time\nwhile time.process_time() < 0.5: pass"
+
+
+@pytest.mark.parametrize(
+    ("everybody_s", "own_s", "share"), [(10, 10, 0), (10, 0, 0.5), (20, 0, 1), (15, 10, 0.25), (9, 10, 0)]
+)
+def test_others_are_everybody_but_us(everybody_s: float, own_s: float, share: float) -> None:
+    assert others_share(everybody_s, own_s, elapsed_s=10, cores=2) == share
+
+
+def test_nothing_is_said_of_no_time() -> None:
+    assert others_share(1, 0, elapsed_s=0, cores=2) == 0
+
+
+def test_children_that_were_waited_for_are_ours() -> None:
+    before = own_cpu_s()
+    subprocess.run([sys.executable, "-c", BURN], check=True)
+    assert own_cpu_s() - before >= 0.4
+
+
+def test_a_watch_says_a_share() -> None:
+    assert 0 <= OthersWatch().share() <= 1
+
+
+def test_the_commit_is_named() -> None:
+    assert commit() == "unknown" or len(commit().rstrip("+")) == 12
