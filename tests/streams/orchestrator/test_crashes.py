@@ -8,9 +8,11 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
+from pml.streams.local.kafka import EmbeddedKafka
 from tests.streams.orchestrator.world import Installation, until, workflow
 
 POINTS = (
@@ -93,3 +95,23 @@ async def test_an_owner_that_was_paused_until_another_took_over_spoils_nothing(
                 await installation.wait_for(session, "run.completed", count=2)
             assert (paused.returncode, other.returncode) == (None, None)
     await installation.check()
+
+
+@pytest.mark.timeout(180)
+async def test_a_broker_that_is_killed_and_comes_back_costs_time_and_nothing_else(tmp_path: Path) -> None:
+    async with (
+        EmbeddedKafka(tmp_path) as broker,
+        Installation(broker.bootstrap_servers, tmp_path).opened() as installation,
+        installation.bridge() as asked,
+        worker(installation) as process,
+    ):
+        for session in SESSIONS:
+            await installation.start_run(session, definition=workflow(6))
+        await until(installation.calls, "work in flight")
+        broker.kill()
+        await broker.start()
+        for session in SESSIONS:
+            await installation.wait_for(session, "run.completed")
+        assert process.returncode is None, "its own retries carried it"
+        await installation.check()
+        assert len(asked) == 6 * len(SESSIONS)
