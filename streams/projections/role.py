@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import structlog
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.errors import KafkaError
 from faust.types import TP
 
 from pml.processors.speculation.metrics import Observation
@@ -16,7 +18,7 @@ from pml.schemas.errors import LogCorrupted
 from pml.schemas.identifiers import split_tool
 from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.app import ChunkApp, chunk_topic, make_app, run_app
-from pml.streams.connection import producer_options
+from pml.streams.connection import client_options, producer_options
 from pml.streams.dead_letters import dead_letter
 from pml.streams.health import Health
 from pml.streams.projections.metrics import PartitionMetrics
@@ -37,8 +39,8 @@ CHUNK_RECORDS = 2_000
 # Polling for each event would cost more than folding it; nobody sees a fifth of a second in figures.
 FETCH_MIN_BYTES = 64 * 1024
 FETCH_WAIT_MS = 200
-# As often as health is written.
-TELL_S = 0.5
+# As often as a person looks.
+TELL_S = 1.0
 
 log = structlog.get_logger("pml.metrics")
 
@@ -79,8 +81,12 @@ class Metrics:
         self._app.agent(chunk_topic(self._app, self._topic), name="fold", concurrency=1)(self._fold)
         self._listen(self._app)
         producer = AIOKafkaProducer(**producer_options(self._settings))
-        async with opened(producer, self._settings) as self._producer:
-            telling = asyncio.create_task(self._tell_often())
+        consumer = AIOKafkaConsumer(**client_options(self._settings))
+        async with (
+            opened(producer, self._settings) as self._producer,
+            opened(consumer, self._settings) as ends,
+        ):
+            telling = asyncio.create_task(self._tell_often(ends))
             try:
                 await run_app(self._app, stop, self._failure, telling)
             finally:
@@ -101,6 +107,8 @@ class Metrics:
         owned = {pair.partition for pair in assigned if pair.topic == self._topic}
         for partition in self._owned - owned:
             self._table.data.data.pop(key_of(partition), None)
+            with suppress(KeyError):
+                CONSUMER_LAG.remove(ROLE, self._topic, partition)
         self._owned = owned
 
     async def _on_restored(self, app: ChunkApp, **options: Any) -> None:
@@ -139,21 +147,25 @@ class Metrics:
         if not self._failure.done():
             self._failure.set_exception(error)
 
-    async def _tell_often(self) -> None:
+    async def _tell_often(self, consumer: Any) -> None:
+        """Asks the broker itself: Faust's consumer does not look while it recovers, or hangs."""
         while True:
             await asyncio.sleep(TELL_S)
-            self._tell()
+            pairs = [TopicPartition(self._topic, partition) for partition in self._owned]
+            with suppress(KafkaError):
+                ends = await consumer.end_offsets(pairs) if pairs else {}
+                self._tell({pair.partition: end for pair, end in ends.items()})
 
-    def _tell(self) -> None:
-        lags = {partition: self._lag(partition) for partition in self._partitions}
+    def _tell(self, ends: Mapping[int, int]) -> None:
+        folded = {partition: self._folded(partition) for partition in ends}
+        lags = {partition: max(0, end - 1 - folded[partition]) for partition, end in ends.items()}
         for partition, records in lags.items():
             CONSUMER_LAG.labels(ROLE, self._topic, partition).set(records)
-        position = sum(metrics.offset + 1 for metrics in self._partitions.values())
-        self._health.progress(lag=sum(lags.values()), position=position)
+        self._health.progress(lag=sum(lags.values()), position=sum(folded.values()) + len(folded))
 
-    def _lag(self, partition: int) -> int:
-        end = self._app.consumer.highwater(TP(self._topic, partition)) or 0
-        return max(0, end - 1 - self._partitions[partition].offset)
+    def _folded(self, partition: int) -> int:
+        metrics = self._partitions.get(partition)
+        return self._stored(partition).offset if metrics is None else metrics.offset
 
 
 def count(seen: Observation) -> None:
