@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import Any
 
 import pytest
@@ -85,4 +86,4 @@ def test_spans_cover_what_is_wanted_and_little_else(wanted: list[int], gap: int)
     ranges = spans(wanted, gap)
     assert all(any(start <= offset < end for start, end in ranges) for offset in wanted)
     assert all(start in wanted and end - 1 in wanted for start, end in ranges)
-    assert all(after - end >= gap for (_, end), (after, _) in zip(ranges, ranges[1:], strict=False))
+    assert all(after - end >= gap for (_, end), (after, _) in itertools.pairwise(ranges))
