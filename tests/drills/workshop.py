@@ -196,7 +196,7 @@ class Workshop:
             await asyncio.to_thread(_end, process)
 
     @asynccontextmanager
-    async def work(self, per_second: float = 8.0) -> AsyncIterator[None]:
+    async def work(self, per_second: float = 4.0) -> AsyncIterator[None]:
         """Runs keep coming while the block runs, one session each; the last one comes after it."""
         stop = asyncio.Event()
         before = len(self.submissions)
