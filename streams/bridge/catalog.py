@@ -13,7 +13,6 @@ from aiokafka.errors import KafkaError
 from pml.schemas.catalog import CATALOG, CatalogRecord, PermissionRecord, ServerTools, SpeculationSwitch
 from pml.schemas.codec import decode_catalog, encode, open_envelope
 from pml.schemas.errors import (
-    BrokerUnavailable,
     ConfigurationError,
     PMLError,
     UndecodableRecord,
@@ -21,10 +20,11 @@ from pml.schemas.errors import (
 )
 from pml.streams.bridge.gate import Gate
 from pml.streams.bridge.letters import DeadLetters
+from pml.streams.bridge.patience import patiently
 from pml.streams.bridge.permissions_file import PermissionsWatch, permissions_hash
 from pml.streams.bridge.server import Server
 from pml.streams.connection import broker_errors, client_options
-from pml.streams.log.append import Appender, InDoubt, Outgoing
+from pml.streams.log.append import Appender, Outgoing
 from pml.streams.settings import Settings
 
 PERMISSIONS_ID = "file"
@@ -33,8 +33,6 @@ POLL_MS = 250
 CONTACT_TIMEOUT_S = 1.0
 # Two machines do not get a new file in the same moment.
 DIFFERENCE_GRACE_S = 10.0
-PUBLISH_ATTEMPTS = 8
-PAUSE_S = 1.0
 
 log = structlog.get_logger("pml.bridge")
 
@@ -157,14 +155,7 @@ class CatalogLink:
         yield permission_record(self._watch)
 
     async def _send(self, record: Outgoing) -> None:
-        for attempt in range(1, PUBLISH_ATTEMPTS + 1):
-            try:
-                await self._appender.send(self._topic, 0, [record])
-                return
-            except (InDoubt, BrokerUnavailable):
-                if attempt == PUBLISH_ATTEMPTS:
-                    raise
-                await asyncio.sleep(PAUSE_S)
+        await patiently(lambda: self._appender.send(self._topic, 0, [record]))
 
     def _compare(self) -> None:
         """The file of the bridge that publishes is the one that holds; ours must say the same."""

@@ -9,23 +9,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import Protocol
 
 from pml.schemas.calls import CallClaim, CallRun
 from pml.schemas.codec import decode_claim, encode
-from pml.schemas.errors import BrokerUnavailable, LogCorrupted, UndecodableRecord, UnknownMessage
+from pml.schemas.errors import LogCorrupted, UndecodableRecord, UnknownMessage
 from pml.schemas.identifiers import session_key
 from pml.streams.bridge.call import now_ms
-from pml.streams.log.append import Appender, InDoubt, Outgoing, Overtaken
+from pml.streams.bridge.patience import patiently
+from pml.streams.log.append import Appender, Outgoing, Overtaken
 from pml.streams.log.reader import CONTENT_TYPE, OFFSET_HEADER, TYPE_HEADER, LogRecord, counted
 from pml.streams.log.tail import Tails
 
 # No call record rests longer than 25 h, so an older claim can answer no question.
 REMEMBERED_MS = 25 * 3_600_000
-# Another owner that keeps winning has the partition for good.
-ATTEMPTS = 5
-PAUSE_S = 1.0
 
 
 class TimedRecord(LogRecord, Protocol):
@@ -70,32 +67,25 @@ class Claims:
         """Claim a call for this runner. False: somebody has it, or the partition is no longer ours.
 
         Raises:
-            BrokerUnavailable: the partition cannot be read.
-            InDoubt: the broker did not acknowledge again and again.
+            BrokerUnavailable, InDoubt: the broker was away for too long.
         """
         async with self._lock:
             if run.call_id in self._claimed:
                 return False
-            for _ in range(ATTEMPTS):
-                if self.lost:
-                    return False
-                try:
-                    await self._append(run, call_offset)
-                    return True
-                except Overtaken:
-                    await self._catch_up()
-                except (InDoubt, BrokerUnavailable):
-                    await self._look_again()
-                if run.call_id in self._claimed:
-                    # In doubt before, and here it is: what this process appended it may run.
-                    return self._claimed[run.call_id] == self._runner
-            raise InDoubt(f"a claim in {self._topic}/{self._partition} was not acknowledged {ATTEMPTS} times")
+            return await patiently(lambda: self._try_until_known(run, call_offset))
 
-    async def _look_again(self) -> None:
-        """Where the broker is silent the next append tells: it lands elsewhere if the last one landed."""
-        await asyncio.sleep(PAUSE_S)
-        with suppress(BrokerUnavailable):
-            await self._catch_up()
+    async def _try_until_known(self, run: CallRun, call_offset: int) -> bool:
+        """Where an append is in doubt the next one tells: it lands elsewhere if that one landed."""
+        while not self.lost:
+            try:
+                await self._append(run, call_offset)
+                return True
+            except Overtaken:
+                await self._catch_up()
+            if run.call_id in self._claimed:
+                # In doubt before, and here it is: what this process appended it may run.
+                return self._claimed[run.call_id] == self._runner
+        return False
 
     async def _append(self, run: CallRun, call_offset: int) -> None:
         claim = CallClaim(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -40,12 +41,19 @@ async def clients(settings: Settings) -> AsyncIterator[Clients]:
     letters = DeadLetters(settings.topics, options)
     consumer = _consumer(settings)
     async with AsyncExitStack() as stack:
-        for stop in (letters.close, claims.stop, outcomes.stop, tails.stop, consumer.stop):
+        for stop in (letters.close, claims.stop, outcomes.stop, tails.stop):
             stack.push_async_callback(stop)
+        stack.push_async_callback(_stop, consumer)
         with broker_errors(settings):
             for client in (claims, outcomes, tails, consumer):
                 await client.start()
         yield Clients(claims, outcomes, tails, letters, consumer)
+
+
+async def _stop(consumer: Any) -> None:
+    """Also where a fetch waits after an error: its cancellation comes out of aiokafka's own `stop`."""
+    await asyncio.gather(consumer.stop(), return_exceptions=True)
+    await consumer._client.close()
 
 
 def _consumer(settings: Settings) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
@@ -10,11 +9,8 @@ from aiokafka.errors import KafkaError
 
 from pml.schemas.errors import BrokerUnavailable, PMLError
 from pml.schemas.topics import Topics
+from pml.streams.bridge.patience import patiently
 from pml.streams.dead_letters import Received, dead_letter
-
-# The producer itself tries for 20 s each time: together over a minute without a broker.
-ATTEMPTS = 4
-PAUSE_S = 1.0
 
 
 class DeadLetters:
@@ -30,15 +26,15 @@ class DeadLetters:
         Raises:
             BrokerUnavailable: the broker was away for too long.
         """
-        for attempt in range(1, ATTEMPTS + 1):
+
+        async def attempt() -> None:
             try:
                 await dead_letter(await self._current(), self._topics, record, stage, error)
-                return
             except KafkaError as failure:
                 await self.close()
-                if attempt == ATTEMPTS:
-                    raise BrokerUnavailable(f"a dead letter could not be sent: {failure}") from failure
-                await asyncio.sleep(PAUSE_S)
+                raise BrokerUnavailable(f"a dead letter could not be sent: {failure}") from failure
+
+        await patiently(attempt)
 
     async def close(self) -> None:
         """Let go of the producer; after an error it is not used again."""

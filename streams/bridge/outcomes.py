@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from pml.schemas.calls import CallEnded
 from pml.schemas.codec import encode
-from pml.schemas.errors import BrokerUnavailable
 from pml.schemas.identifiers import session_key
+from pml.streams.bridge.patience import patiently
 from pml.streams.bridge.results import failed
 from pml.streams.connection import partition_for
-from pml.streams.log.append import Appender, EventsTooLarge, InDoubt, Outgoing
+from pml.streams.log.append import Appender, EventsTooLarge, Outgoing
 from pml.streams.log.reader import CONTENT_TYPE, TYPE_HEADER
 
 CALL_ID_HEADER = "pml-call-id"
-# With the appender's 8 s each, a broker may be away for over a minute before the bridge gives up.
-ATTEMPTS = 8
-PAUSE_S = 1.0
 
 
 class Outcomes:
@@ -38,14 +33,7 @@ class Outcomes:
 
     async def _append(self, record: Outgoing) -> None:
         partition = partition_for(record.key or b"")
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                await self._appender.send(self._topic, partition, [record])
-                return
-            except (InDoubt, BrokerUnavailable):
-                if attempt == ATTEMPTS:
-                    raise
-                await asyncio.sleep(PAUSE_S)
+        await patiently(lambda: self._appender.send(self._topic, partition, [record]))
 
 
 def outgoing(outcome: CallEnded) -> Outgoing:

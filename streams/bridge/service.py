@@ -29,8 +29,8 @@ from pml.streams.telemetry import CONSUMER_LAG
 POLL_MS = 200
 POLL_RECORDS = 500
 COMMIT_S = 0.5
-# Commits of a revocation must be done before the group goes on without us.
-REVOKE_COMMIT_S = 3.0
+# Of a revocation or a stop, which nothing may hold up; what is not committed is read again.
+LAST_COMMIT_S = 3.0
 # An unsafe call that runs while the bridge is told to stop gets this long to be answered.
 STOP_GRACE_S = 10.0
 
@@ -107,7 +107,7 @@ class CallService(ConsumerRebalanceListener):
     async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
         """Before a rebalance: commit; calls that run go on until it is known who owns what."""
         await self._stop_recovering()
-        await self._commit(REVOKE_COMMIT_S)
+        await self._commit(LAST_COMMIT_S)
         self._committed.clear()
         self._partitions.suspend()
 
@@ -205,7 +205,7 @@ class CallService(ConsumerRebalanceListener):
         deadline_s = asyncio.get_running_loop().time() + STOP_GRACE_S
         while any(p.calls for p in self._partitions.all()) and asyncio.get_running_loop().time() < deadline_s:
             await asyncio.sleep(0.02)
-        await self._commit()
+        await self._commit(LAST_COMMIT_S)
 
     def _lag(self, partition: Partition) -> int:
         try:

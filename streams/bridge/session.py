@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Any, cast
 
 import anyio
+import jsonschema  # noqa: F401  the SDK would import it, 0.3 s long, in the middle of the first call
 import mcp_types as types
 from mcp import Client
 from mcp.client.session import IncomingMessage

@@ -17,6 +17,7 @@ from pml.streams.bridge.claims import Claims
 from pml.streams.bridge.role import Bridge
 from pml.streams.connection import client_options, producer_options
 from pml.streams.health import Health
+from pml.streams.local.kafka import EmbeddedKafka
 from pml.streams.log.append import Appender
 from pml.streams.log.tail import Tails
 from tests.streams.bridge.running import World, bridge, ready, run, until, worker, world
@@ -132,6 +133,29 @@ async def test_a_bridge_that_was_paused_and_overtaken_runs_nothing_again(pml: Wo
             await pml.answers([call.call_id for call in late], timeout_s=60)
     assert {pml.happened("count", call) for call in calls + late} == {1}
     assert {len(await pml.claims(call)) for call in calls + late} == {1}
+
+
+async def test_a_broker_that_is_killed_loses_no_answer_and_repeats_no_effect(tmp_path: Path) -> None:
+    broker = EmbeddedKafka(tmp_path / "broker")
+    await broker.start()
+    try:
+        async with world(broker.bootstrap_servers, tmp_path, ["trouble"]) as pml, bridge(pml) as health:
+            calls = [
+                run(tool, arguments={"seconds": 0.5}, session_id=f"ses_{number}")
+                for number in range(12)
+                for tool in ("trouble:count", "trouble:slow")
+            ]
+            for call in calls:
+                await pml.send(call)
+            await until(lambda: pml.events.entries("count"))
+            broker.kill()
+            await until(lambda: pml.events.entries("count ended"))
+            await broker.start()
+            await pml.answers([call.call_id for call in calls], timeout_s=90)
+            assert health.record.state == "ready"
+        assert {pml.happened("count", call) for call in calls[::2]} == {1}
+    finally:
+        await broker.stop()
 
 
 async def test_of_two_runners_one_gets_the_claim(pml: World) -> None:
