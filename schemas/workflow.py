@@ -110,7 +110,7 @@ class Options(Model):
 
     per_layer_validation: bool = False
     decision_points: tuple[str, ...] = ()
-    timeout_s: float = Field(default=300, gt=0, le=86_400)
+    timeout_s: float | None = Field(default=None, gt=0, le=86_400)
     speculation: Literal["on", "off"] = "on"
 
     @field_validator("speculation", mode="before")

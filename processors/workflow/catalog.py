@@ -19,6 +19,7 @@ class Policy:
     hash_key: bytes
     task_timeout_ms: int = 30_000
     queue_timeout_ms: int = 60_000
+    run_timeout_ms: int = 300_000
     bridge_grace_ms: int = 5_000
     session_ttl_ms: int = 86_400_000
     speculation_ttl_ms: int = 300_000

@@ -88,13 +88,18 @@ def _begin(draft: Draft, command: Command, data: RunStart, run_id: str, content:
             context=sanitise(full_context(data)),
             payload_ref=coordinate_of(draft.source.address),
             payload_hash=content,
-            deadline_at=to_rfc3339(draft.now_ms + round(workflow.options.timeout_s * 1_000)),
+            deadline_at=to_rfc3339(draft.now_ms + _run_timeout_ms(draft, workflow)),
             layers=len(graph.layers),
             tasks=len(graph.nodes),
             speculation=workflow.options.speculation,
         ),
         run_id=run_id,
     )
+
+
+def _run_timeout_ms(draft: Draft, workflow: Workflow) -> int:
+    wanted_s = workflow.options.timeout_s
+    return draft.catalog.policy.run_timeout_ms if wanted_s is None else round(wanted_s * 1_000)
 
 
 def _text(text: str | None) -> str | None:

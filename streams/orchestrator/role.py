@@ -117,6 +117,7 @@ def policy(settings: Settings) -> Policy:
         hash_key=settings.installation_key(),
         task_timeout_ms=round(timeouts.task_s * 1000),
         queue_timeout_ms=round(timeouts.queue_s * 1000),
+        run_timeout_ms=round(timeouts.run_s * 1000),
         session_ttl_ms=round(timeouts.session_ttl_s * 1000),
         speculation_ttl_ms=round(settings.speculation.ttl_s * 1000),
         speculation_mode=settings.speculation.mode,
