@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from pml.processors.workflow import conditions, references
 from pml.processors.workflow.graph import Graph, build, dependencies, layer_numbers
 from pml.schemas.catalog import ServerTools
 from pml.schemas.errors import WorkflowInvalid
 from pml.schemas.identifiers import split_tool
-from pml.schemas.workflow import DEPTH_MAX, LAYER_TASKS_MAX, TASKS_MAX, Reference, Task, Workflow
+from pml.schemas.sanitiser import sanitise_text
+from pml.schemas.workflow import DEPTH_MAX, LAYER_TASKS_MAX, TASKS_MAX, Parameter, Reference, Task, Workflow
+
+# Longer than any text of a workflow may be: here nothing is cut.
+_TEXT_BYTES_MAX = 262_144
 
 
 def checked_graph(workflow: Workflow, servers: Mapping[str, ServerTools]) -> Graph:
@@ -20,6 +24,7 @@ def checked_graph(workflow: Workflow, servers: Mapping[str, ServerTools]) -> Gra
         WorkflowInvalid: with a code of its own for each kind of mistake.
     """
     _check_shape(workflow)
+    _check_secrets(workflow)
     _check_expressions(workflow)
     _check_names(workflow)
     _check_tools(workflow, servers)
@@ -51,6 +56,34 @@ def _check_shape(workflow: Workflow) -> None:
             "NOT_SUPPORTED",
             "this release has no decision points; leave out per_layer_validation and decision_points",
         )
+
+
+def _check_secrets(workflow: Workflow) -> None:
+    """What the log must keep as it is written, because a replay works with it, may hold no secret."""
+    if _is_clean("\n".join(text for task in workflow.tasks for text in _kept_texts(task))):
+        return
+    for task in workflow.tasks:
+        for text in _kept_texts(task):
+            if not _is_clean(text):
+                raise WorkflowInvalid(
+                    "SECRET_IN_WORKFLOW",
+                    f"task {task.id}: a name, reference or outcome looks like a secret; pass it by context",
+                    node=task.id,
+                )
+
+
+def _is_clean(text: str) -> bool:
+    return sanitise_text(text, _TEXT_BYTES_MAX) == text
+
+
+def _kept_texts(task: Task) -> Iterator[str]:
+    for name, argument in task.arguments.items():
+        yield name
+        if isinstance(argument, Reference):
+            yield argument.expression
+        elif isinstance(argument, Parameter):
+            yield argument.parameter_name
+    yield from (condition.outcome for condition in task.condition)
 
 
 def _check_expressions(workflow: Workflow) -> None:

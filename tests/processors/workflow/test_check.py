@@ -34,6 +34,7 @@ def check(tasks: list[dict[str, Any]], **fields: Any) -> Any:
 
 
 A = task("a")
+KEY = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
 ASKS = {"condition": {"node": "d", "outcome": "true"}}
 
 
@@ -51,6 +52,14 @@ def decision(expression: str) -> dict[str, Any]:
         ("NOT_SUPPORTED", "a capability is named by: a", [{"id": "a", "capability": "notes"}], {}),
         ("NOT_SUPPORTED", "no decision points", [A], {"options": {"per_layer_validation": True}}),
         ("NOT_SUPPORTED", "no decision points", [A], {"options": {"decision_points": ["a"]}}),
+        ("SECRET_IN_WORKFLOW", "task b: a name", [A, task("b", arguments=reference(f"a['{KEY}']"))], {}),
+        ("SECRET_IN_WORKFLOW", "task a: a name", [task("a", arguments={KEY: 1})], {}),
+        (
+            "SECRET_IN_WORKFLOW",
+            "task b: a name",
+            [A, task("b", condition={"node": "d", "outcome": f"case:{KEY}"})],
+            decision("a.x"),
+        ),
         ("BAD_EXPRESSION", "task b, argument path", [A, task("b", arguments=reference("a..x"))], {}),
         ("BAD_EXPRESSION", "decision d: 'a.x >' is not", [A], decision("a.x >")),
         ("BAD_EXPRESSION", "Call is not allowed", [A], decision("len(a.x) > 1")),
