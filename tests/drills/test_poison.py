@@ -60,10 +60,11 @@ async def dead_letter_of(workshop: Workshop, sent: Any) -> Any:
         "pml-dlq-offset": str(sent.offset).encode(),
     }
     partition = TopicPartition(workshop.settings.topics.dead_letters, 0)
-    consumer = AIOKafkaConsumer(**client_options(workshop.settings), enable_auto_commit=False)
+    consumer = AIOKafkaConsumer(
+        **client_options(workshop.settings), enable_auto_commit=False, auto_offset_reset="earliest"
+    )
     async with consumer:
         consumer.assign([partition])
-        await consumer.seek_to_beginning()
         give_up = time.monotonic() + 30
         while time.monotonic() < give_up:
             for records in (await consumer.getmany(timeout_ms=200)).values():
