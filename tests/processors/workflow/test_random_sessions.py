@@ -221,7 +221,7 @@ def _disturb(found: Play, next_run: int) -> None:
         found.start(random_workflow(random), f"run_{next_run}")
     elif kind == "switch":
         _switch(found, random.choice(["on", "off"]))
-    elif kind == "lose" and random.random() < 0.2:
+    elif kind == "lose" and world.payloads and random.random() < 0.2:
         world.lose(random.choice(list(world.payloads)))
 
 
