@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from pml.processors.speculation.accounts import balanced
 from pml.processors.workflow import Catalog, Input, Session, Step, decide, fail_too_large, needs
 from pml.schemas.calls import CallCancel, CallRun
 from pml.schemas.codec import encode
@@ -19,6 +20,7 @@ from pml.streams.log.append import BATCH_BYTES, BATCH_OVERHEAD_BYTES, EventsTooL
 from pml.streams.log.reader import event_headers
 from pml.streams.orchestrator.payloads import PayloadCache
 from pml.streams.orchestrator.states import States
+from pml.streams.telemetry import ACCOUNT_BREACHES
 
 TOO_LARGE = "not even the failure that this record leads to fits one batch of the log"
 
@@ -122,7 +124,7 @@ class Decider:
         session = found.sessions.get(key) or self.states.get(key)
         payloads = await self.payloads.get(needs(session, source))
         try:
-            own = _encoded(decide(session, source, payloads, catalog, found.end))
+            own = _encoded(audited(decide(session, source, payloads, catalog, found.end)))
             if own.fits:
                 return own
             failed = _encoded(fail_too_large(session, source, catalog, found.end))
@@ -137,6 +139,15 @@ class Decider:
             log.error("decision failed", topic=source.topic, offset=source.offset, trace=trace)
             failure = DecisionFailed(f"{type(error).__name__}: a defect of PML, please report it")
         return Decided(Step((), session, (), ()), [], 0, failure)
+
+
+def audited(step: Step) -> Step:
+    """The step; where speculation's accounts do not add up after it (DESIGN §4), that is counted and told."""
+    if step.session is not None and not balanced(step.session):
+        ACCOUNT_BREACHES.inc()
+        event = step.events[-1].id if step.events else ""
+        log.error("speculation accounts do not add up", accounts=str(step.session.accounts), event_id=event)
+    return step
 
 
 def _encoded(step: Step) -> Decided:

@@ -21,6 +21,7 @@ from pml.streams.orchestrator.payloads import PayloadCache
 from pml.streams.orchestrator.slices import Decider, Slice
 from pml.streams.orchestrator.states import States
 from pml.streams.orchestrator.table import PartitionTable
+from pml.streams.telemetry import ACCOUNT_BREACHES
 from tests.processors.session_world import catalog
 from tests.streams.orchestrator.world import workflow
 
@@ -139,3 +140,12 @@ async def test_the_same_inputs_give_the_same_bytes() -> None:
     inputs = [start(0), start(1, session="t"), replace(start(2), time_ms=1_700_000_000_500)]
     first, second = await slice_of(inputs), await slice_of(inputs)
     assert [record.value for record in first.records] == [record.value for record in second.records]
+
+
+async def test_accounts_that_do_not_add_up_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = ACCOUNT_BREACHES._value.get()
+    await decider().slice([start(0)], 0, {}, catalog())
+    assert ACCOUNT_BREACHES._value.get() == before
+    monkeypatch.setattr(slices_module, "balanced", lambda session: False)
+    await decider().slice([start(0)], 0, {}, catalog())
+    assert ACCOUNT_BREACHES._value.get() == before + 1
