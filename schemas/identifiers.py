@@ -39,6 +39,12 @@ def call_id(started_event_id: str) -> str:
     return "call_" + hashlib.blake2b(started_event_id.encode(), digest_size=12).hexdigest()
 
 
+def derived_run_id(tenant: str, session_id: str, command_id: str) -> str:
+    """The run of a command that names none: the same command asks for the same run."""
+    asked = f"{tenant}/{session_id}:{command_id}"
+    return "run_" + hashlib.blake2b(asked.encode(), digest_size=16).hexdigest()
+
+
 def split_tool(tool: str) -> tuple[str, str]:
     """Server and name of a tool id `server:name`; the name is empty where there is no colon."""
     server, _, name = tool.partition(":")

@@ -14,6 +14,7 @@ from pml.schemas.canonical import canonical_json, value_hash
 from pml.schemas.commands import Command, RunStart
 from pml.schemas.errors import PMLError, Refused, WorkflowInvalid
 from pml.schemas.events import CommandAttached, CommandRejected, RunStarted
+from pml.schemas.identifiers import derived_run_id
 from pml.schemas.sanitiser import REDACTED, sanitise, sanitise_text
 from pml.schemas.times import to_rfc3339
 from pml.schemas.workflow import Decision, LiteralValue, Task, Workflow
@@ -25,7 +26,7 @@ _TYPE_BYTES_MAX = 100
 
 def start_run(draft: Draft, command: Command, data: RunStart, known: Session | None) -> None:
     """Begin a run, or answer why not. `known` is the session before this input, if it lives."""
-    run_id = command.run_id or command.session_id
+    run_id = command.run_id or derived_run_id(command.tenant, command.session_id, command.command_id)
     content = content_hash(draft, data)
     earlier = _earlier(known, run_id, command.command_id)
     if earlier is not None:

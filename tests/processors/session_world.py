@@ -91,7 +91,7 @@ class SessionWorld:
     _offsets: dict[str, int] = field(default_factory=lambda: {COMMANDS: 0, OUTCOMES: 0})
     log_end: int = 100
 
-    def start(self, workflow: dict[str, Any] | None, run_id: str = "run_1", **fields: Any) -> Step:
+    def start(self, workflow: dict[str, Any] | None, run_id: str | None = "run_1", **fields: Any) -> Step:
         """Send `run.start`."""
         context = fields.pop("context", {})
         data = RunStart(workflow=Workflow.model_validate(workflow) if workflow else None, context=context)

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pml.schemas.identifiers import call_id, event_id, is_name, session_key, split_session_key, split_tool
+from pml.schemas.identifiers import (
+    call_id,
+    derived_run_id,
+    event_id,
+    is_name,
+    session_key,
+    split_session_key,
+    split_tool,
+)
 
 NAMES = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._:@+-]{0,20}\Z")
 
@@ -55,3 +63,11 @@ def test_different_events_begin_different_calls(ids: set[tuple[int, int]]) -> No
 )
 def test_a_tool_is_a_server_and_a_name(tool: str, parts: tuple[str, str]) -> None:
     assert split_tool(tool) == parts
+
+
+def test_the_run_of_a_command_that_names_none_is_derived_from_the_command() -> None:
+    one = derived_run_id("local", "ses_1", "cmd_1")
+    assert one == derived_run_id("local", "ses_1", "cmd_1")
+    others = {derived_run_id("local", "ses_1", "cmd_2"), derived_run_id("b", "ses_1", "cmd_1")}
+    assert len({one, *others}) == 3
+    assert is_name(one)

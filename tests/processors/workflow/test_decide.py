@@ -257,3 +257,13 @@ def test_time_never_goes_back() -> None:
     world.time_ms -= 5_000
     step = world.answer(world.call_of("a"), {"next": "3"})
     assert step.events[0].occurred_at == world.events[0].occurred_at
+
+
+def test_commands_that_name_no_run_start_one_each_and_a_repeated_one_attaches() -> None:
+    world = SessionWorld()
+    workflow = {"tasks": [{"id": "n1", "tool": "files:list_dir", "arguments": {"path": "."}}]}
+    for command_id in ("cmd_1", "cmd_2", "cmd_1"):
+        world.start(workflow, run_id=None, command_id=command_id)
+    started = [event.run_id for event in world.of_type("run.started")]
+    assert len(set(started)) == 2
+    assert [event.run_id for event in world.of_type("command.attached")] == started[:1]
