@@ -23,8 +23,9 @@ setup: $(STAMP) ## Install everything into .venv
 demo: $(STAMP) ## Set everything up and run the demo workflows with and without speculation
 	@$(BIN)/pml demo
 
+# Most tests wait for a broker: three at a time keep two cores busy.
 test: $(STAMP) ## Set everything up and run every test
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 3 --dist loadfile
 
 check: $(STAMP) typecheck ## Formatting, lint, types and the direction of imports
 	@$(BIN)/ruff format --check .
