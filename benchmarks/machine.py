@@ -6,7 +6,7 @@ import os
 import platform
 import subprocess
 import time
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,16 @@ def describe() -> dict[str, Any]:
         "memory_mb": psutil.virtual_memory().total // 1024**2,
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
-        "packages": {name: version(name) for name in PACKAGES},
+        "packages": {name: _installed(name) for name in PACKAGES},
     }
+
+
+def _installed(package: str) -> str | None:
+    """Its version; None where it is not there (`make bench` brings what only baselines need)."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def commit() -> str:

@@ -249,7 +249,7 @@ async def test_what_the_server_says_on_stderr_is_in_its_log_and_nowhere_else(
 ) -> None:
     server = new_server(raw, "raw")
     assert (await ask(server, "good"))[0] == "ok", "a line printed by mistake does no harm"
-    path = tmp_path / "logs" / "mcp" / "raw.log"
+    path = tmp_path / "log" / "mcp" / "raw.log"
     await until(lambda: path.exists() and "for the log" in path.read_text())
     assert "printed by mistake" in path.read_text()
     assert path.stat().st_mode & 0o077 == 0
