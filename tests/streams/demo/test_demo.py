@@ -1,0 +1,66 @@
+"""The demo on a stack of its own: what it promises, and that it notices one byte that differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from typer.testing import CliRunner
+
+from pml.schemas.workflow import Workflow
+from pml.streams.cli.app import app
+from pml.streams.demo import stage as stage_module
+from pml.streams.demo.stage import Stage, load_workflows
+
+# Two stacks start and stop.
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+CHECKOUT = Path(__file__).parent.parent.parent.parent
+COLUMNS = {
+    *("name", "layers", "tasks", "wall_ms_plain", "wall_ms_speculative", "hits", "misses", "wasted"),
+    *("saved_ms", "identical", "unsafe_speculations"),
+}
+
+
+class PlantedStage(Stage):
+    """After the first run of a workflow one byte of the folder is another."""
+
+    rebuilt = 0
+
+    def rebuild(self) -> None:
+        super().rebuild()
+        self.rebuilt += 1
+        if self.rebuilt % 2 == 1 and self.rebuilt > 1:
+            path = self.root / "package.json"
+            path.write_bytes(path.read_bytes().replace(b"{", b"{ ", 1))
+
+
+def demo(monkeypatch: pytest.MonkeyPatch, folder: Path) -> tuple[int, dict[str, Any]]:
+    """`pml demo --json` with one workflow; its exit code and what it printed."""
+    only: list[Workflow] = [workflow for workflow in load_workflows() if workflow.name == "release-notes"]
+    monkeypatch.setattr(stage_module, "load_workflows", lambda: only)
+    monkeypatch.setenv("PML_DATA_DIR", str(folder / "data"))
+    answer = CliRunner().invoke(app, ["demo", "--json", "--repository", str(CHECKOUT)])
+    return answer.exit_code, orjson.loads(answer.stdout)
+
+
+def test_the_demo_reports_identical_results_and_hits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    code, report = demo(monkeypatch, tmp_path)
+    (workflow,) = report["workflows"]
+    assert (code, report["ok"]) == (0, True)
+    assert workflow.keys() >= COLUMNS
+    assert workflow["identical"]
+    assert workflow["hits"] >= 1
+    assert workflow["unsafe_speculations"] == 0
+    assert len(report["queries"]) == 3
+    assert all(report["queries"].values())
+
+
+def test_one_byte_that_differs_makes_the_demo_fail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(stage_module, "Stage", PlantedStage)
+    code, report = demo(monkeypatch, tmp_path)
+    (workflow,) = report["workflows"]
+    assert (code, report["ok"]) == (1, False)
+    assert not workflow["identical"]
+    assert workflow["differences"]
