@@ -61,8 +61,11 @@ async def test_states_come_back_from_the_table_without_reading_the_whole_log(
             keys = {record.key for record in await installation.changelog()}
             return any(b"/session/" in key for key in keys) and any(b"marker" in key for key in keys)
 
+        async def told() -> bool:
+            return running.health.record.facts.get("partitions") == 12
+
         await until(written, "the state to be written behind")
-        assert running.health.record.facts["partitions"] == 12
+        await until(told, "the health to name all partitions")
     async with installation.orchestrator(), installation.bridge():
         await installation.start_run("s")
         await installation.wait_for("s", "command.attached")
