@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,22 @@ __all__ = ["clickhouse_url", "database", "empty_store", "kafka"]
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--rewrite` for the golden traces."""
     parser.addoption("--rewrite", action="store_true", help="write the golden traces anew")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """What the drills counted, also where several processes ran the tests."""
+    counts = [
+        value
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if getattr(report, "when", "") == "call"
+        for name, value in report.user_properties
+        if name == "drill"
+    ]
+    if counts:
+        terminalreporter.section("drills")
+        for value in counts:
+            terminalreporter.write_line(value)
 
 
 @pytest.fixture(scope="session")

@@ -34,11 +34,6 @@ async def workshop(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Wo
 
 
 @pytest.fixture
-def say(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
-    """Print what was counted, also where the test passes."""
-
-    def printed(text: str) -> None:
-        with capsys.disabled():
-            print(f"\n  {text}", end=" ", flush=True)
-
-    return printed
+def say(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Keep what was counted for the summary of all tests."""
+    return lambda text: record_property("drill", text)

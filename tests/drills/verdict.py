@@ -13,7 +13,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from pml.clickhouse.client import Limits, Store
 from pml.schemas.calls import CallRun
 from pml.schemas.codec import decode_call, decode_event
-from pml.schemas.events import Event
+from pml.schemas.events import Event, TaskFailed
 from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.connection import client_options, store_url
 from pml.streams.log.reader import counted
@@ -23,6 +23,7 @@ from tests.drills.workshop import Workshop, lines
 END_TIMEOUT_S = 90.0
 STORE_TIMEOUT_S = 60.0
 POLL_S = 0.2
+LATE = frozenset({"TIMEOUT", "DEADLINE"})
 ENDS = frozenset({"run.completed", "run.failed", "run.aborted"})
 
 
@@ -32,6 +33,7 @@ class Counts:
 
     runs: int
     completed: int
+    failures: str
     unknown: int
     events: int
     void: int
@@ -55,6 +57,7 @@ async def verdict(workshop: Workshop) -> Counts:
     events = [decode_event(record.value) for record in records if counted(record)]
     calls = await _calls(workshop)
     _check_sequences(events)
+    _check_failures(events)
     _check_decided_once(workshop, events)
     _check_calls(events, calls)
     effects = _check_effects(workshop, events)
@@ -63,6 +66,7 @@ async def verdict(workshop: Workshop) -> Counts:
     return Counts(
         runs=len(workshop.submissions),
         completed=ends["run.completed"],
+        failures=_failures(events),
         unknown=sum(event.type == "task.unknown" for event in events),
         events=len(events),
         void=len(records) - len(events),
@@ -115,6 +119,21 @@ async def _calls(workshop: Workshop) -> list[CallRun]:
     records = await read_topic(workshop, workshop.settings.topics.tool_calls)
     decoded = (decode_call(record.value) for record in records)
     return [call for call in decoded if isinstance(call, CallRun)]
+
+
+def _check_failures(events: list[Event]) -> None:
+    """A task may fail because a role was away past its deadline, and for no other reason."""
+    for event in events:
+        if isinstance(event.data, TaskFailed) and event.data.final:
+            assert event.data.error.code in LATE, f"{event.id} failed: {event.data.error.code}"
+
+
+def _failures(events: list[Event]) -> str:
+    """How often tasks failed for good, by the code of their error."""
+    codes = Counter(
+        event.data.error.code for event in events if isinstance(event.data, TaskFailed) and event.data.final
+    )
+    return ",".join(f"{code}:{count}" for code, count in sorted(codes.items())) or "none"
 
 
 def _check_sequences(events: list[Event]) -> None:
