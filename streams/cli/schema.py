@@ -28,17 +28,17 @@ def export(
 
     Examples: pml schema export schemas/ · pml schema export > pml-schemas.json
     """
-    import orjson
-
+    from pml.schemas.errors import ConfigurationError
+    from pml.schemas.export import export as export_to
     from pml.schemas.export import json_schemas
 
-    schemas = json_schemas()
     if folder is None:
-        print_json(schemas)
+        print_json(json_schemas())
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, schema in schemas.items():
-        (folder / f"{name}.json").write_bytes(orjson.dumps(schema, option=orjson.OPT_INDENT_2))
-    note(f"{len(schemas)} schemas in {folder}")
+    try:
+        paths = export_to(folder)
+    except OSError as error:
+        raise ConfigurationError(f"{folder} cannot be written: {error.strerror}") from None
+    note(f"{len(paths)} schemas in {folder}")
     if json:
-        print_json({"folder": str(folder), "schemas": list(schemas)})
+        print_json({"folder": str(folder), "schemas": [path.stem for path in paths]})

@@ -7,7 +7,7 @@ to be decoded to know; nothing here knows a Kafka client, and a simulator reads 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 from pml.schemas.codec import decode_event
@@ -63,11 +63,6 @@ def counted(record: LogRecord) -> bool:
 def event_type(record: LogRecord) -> str:
     """The type that the header names, without decoding; empty where there is none."""
     return (header(record, TYPE_HEADER) or b"").decode(errors="replace")
-
-
-def counted_records(records: Iterable[R]) -> Iterator[R]:
-    """The records that count, in order."""
-    return (record for record in records if counted(record))
 
 
 def counted_event(record: LogRecord) -> Event:
