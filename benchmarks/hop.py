@@ -15,7 +15,8 @@ from benchmarks.echo_client import EchoClient
 from benchmarks.figures import Figure, arrivals_s, percentile
 from benchmarks.plan import Plan, in_turns
 from benchmarks.round_trips import RoundTrips, Trips
-from benchmarks.stack import bench_settings, stack
+from benchmarks.stack import bench_settings
+from pml.streams.local.supervisor import supervised
 
 RATES_PER_S = (50, 200, 500)
 DURATION_S = 8.0
@@ -49,7 +50,7 @@ async def measure(plan: Plan) -> Sequence[Figure]:
     """All rates on both sides in every round."""
     settings = bench_settings(plan.folder)
     sides = Sides()
-    async with stack(settings, plan.say), RoundTrips(settings) as trips, EchoClient(settings) as echo:
+    async with supervised(settings, plan.say), RoundTrips(settings) as trips, EchoClient(settings) as echo:
         plan.say("warming up")
         sides.events_per_run = (await _warm_up(trips, echo)).events / WARM_UP_RUNS
         for number in range(plan.rounds):

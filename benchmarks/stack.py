@@ -17,8 +17,6 @@ from pml.schemas.errors import PMLError
 from pml.streams.local.child import Child
 from pml.streams.local.kafka import EmbeddedKafka
 from pml.streams.local.services import child_environment
-from pml.streams.local.stack import Part
-from pml.streams.local.supervisor import Supervisor
 from pml.streams.settings import Settings
 
 SERVERS = Path(__file__).parent / "servers"
@@ -65,27 +63,6 @@ async def broker(settings: Settings) -> AsyncIterator[Settings]:
     async with EmbeddedKafka(settings.data_dir, settings.kafka.port) as kafka:
         address = {"bootstrap_servers": kafka.bootstrap_servers}
         yield settings.model_copy(update={"kafka": settings.kafka.model_copy(update=address)})
-
-
-@asynccontextmanager
-async def stack(settings: Settings, say: Say) -> AsyncIterator[None]:
-    """What `pml up` starts, each worker in a process of its own; where it dies, its error is raised here."""
-    stop, ready = asyncio.Event(), asyncio.Event()
-
-    def report(part: Part) -> None:
-        say(f"{part.name} {part.state}")
-
-    running = asyncio.create_task(Supervisor(settings, report, ready.set).run(stop))
-    waiting = asyncio.create_task(ready.wait())
-    await asyncio.wait((running, waiting), return_when=asyncio.FIRST_COMPLETED)
-    try:
-        if running.done():
-            running.result()
-        yield
-    finally:
-        waiting.cancel()
-        stop.set()
-        await running
 
 
 @asynccontextmanager

@@ -17,10 +17,11 @@ from typing import Any
 from benchmarks.figures import Bound, Figure
 from benchmarks.machine import own_cpu_s
 from benchmarks.plan import Plan, in_turns
-from benchmarks.stack import answer_of, bench_settings, stack
+from benchmarks.stack import answer_of, bench_settings
 from pml.schemas.errors import PMLError
 from pml.schemas.events import RunAborted, RunCompleted, RunFailed
 from pml.streams.client import EventConsumer, IntentProducer
+from pml.streams.local.supervisor import supervised
 from pml.streams.settings import Settings
 
 CHAIN_STEPS = 100
@@ -60,7 +61,7 @@ async def measure(plan: Plan) -> Sequence[Figure]:
     """Both sides in every round, in turn first."""
     settings = bench_settings(plan.folder)
     measured = Measured()
-    async with stack(settings, plan.say), _runner(settings) as runner:
+    async with supervised(settings, plan.say), _runner(settings) as runner:
         plan.say("warming up")
         await _warm_up(runner)
         for number in range(plan.rounds):

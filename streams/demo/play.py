@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pml.clickhouse.client import Store
@@ -16,8 +15,7 @@ from pml.streams.connection import store_url
 from pml.streams.demo.report import DemoReport, WorkflowReport, compare
 from pml.streams.demo.runs import Runner
 from pml.streams.demo.stage import Stage
-from pml.streams.local.stack import Part
-from pml.streams.local.supervisor import Supervisor
+from pml.streams.local.supervisor import supervised
 from pml.streams.settings import Settings
 
 QUERIES = ("latency_saved", "hit_rate_by_tool_and_hour", "slowest_tools")
@@ -39,7 +37,7 @@ async def play(stage: Stage, workflows: Sequence[Workflow], say: Say) -> DemoRep
     say("building the folder and the repository that the workflows read")
     await asyncio.to_thread(stage.set_up)
     with stage.environment():
-        async with _stack(stage.settings, say):
+        async with supervised(stage.settings, say):
             reports, run_ids = await _compare_all(stage, workflows, say)
             say("waiting for ClickHouse to have everything")
             queries = await _ask(stage.settings, run_ids)
@@ -81,27 +79,6 @@ def _warm_up() -> Workflow:
             ],
         }
     )
-
-
-@asynccontextmanager
-async def _stack(settings: Settings, say: Say) -> AsyncIterator[None]:
-    """A stack that runs while the block does; where it dies, its error is raised here."""
-    stop, ready = asyncio.Event(), asyncio.Event()
-
-    def report(part: Part) -> None:
-        say(f"starting the stack: {part.name} {part.state}")
-
-    running = asyncio.create_task(Supervisor(settings, report, ready.set).run(stop))
-    waiting = asyncio.create_task(ready.wait())
-    await asyncio.wait((running, waiting), return_when=asyncio.FIRST_COMPLETED)
-    try:
-        if running.done():
-            running.result()
-        yield
-    finally:
-        waiting.cancel()
-        stop.set()
-        await running
 
 
 async def _ask(settings: Settings, run_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:

@@ -6,8 +6,8 @@ import asyncio
 import fcntl
 import os
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +211,31 @@ def check_files(settings: Settings) -> None:
     """
     read_servers(settings.mcp_servers)
     read_permissions(settings.mcp_permissions)
+
+
+@asynccontextmanager
+async def supervised(settings: Settings, say: Callable[[str], None]) -> AsyncIterator[None]:
+    """A stack that runs while the block does; `say` is told what becomes of its parts.
+
+    Raises:
+        PMLError: it did not come up, or it ended with an error.
+    """
+    stop, ready = asyncio.Event(), asyncio.Event()
+
+    def report(part: Part) -> None:
+        say(f"the stack: {part.name} {part.state}")
+
+    running = asyncio.create_task(Supervisor(settings, report, ready.set).run(stop))
+    waiting = asyncio.create_task(ready.wait())
+    await asyncio.wait((running, waiting), return_when=asyncio.FIRST_COMPLETED)
+    try:
+        if running.done():
+            running.result()
+        yield
+    finally:
+        waiting.cancel()
+        stop.set()
+        await running
 
 
 def migrate_store(settings: Settings) -> None:
