@@ -45,8 +45,8 @@ bench: $(STAMP) ## Measure ratios, each beside its baseline (JSON under benchmar
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "dbos==3.2.0"
 	@$(BIN)/python -m benchmarks
 
-drill: $(STAMP) ## Hit every named kill point 20 times
-	@PML_DRILL_ROUNDS=20 $(BIN)/python -m pytest tests/drills
+drill: $(STAMP) ## Hit every named kill point 20 times, take the store away for ten minutes
+	@PML_DRILL_ROUNDS=20 PML_DRILL_STORE_AWAY_S=600 $(BIN)/python -m pytest tests/drills
 
 up: $(STAMP) ## Start the local stack in the background
 	@$(BIN)/pml up --detach

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import psutil
 
 from pml.schemas.errors import BrokerUnavailable
 from pml.streams.client import IntentProducer, Submission, new_id
@@ -150,6 +151,10 @@ class Workshop:
     def alive(self, name: str) -> bool:
         """Whether a process runs."""
         return self._roles[name].poll() is None
+
+    def memory_mb(self, name: str) -> float:
+        """What a process holds in memory."""
+        return float(psutil.Process(self._roles[name].pid).memory_info().rss) / 1024**2
 
     def kill(self, name: str) -> None:
         """kill -9."""
