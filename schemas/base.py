@@ -42,3 +42,11 @@ class Coordinate(Record):
     topic: str
     partition: int
     offset: int
+
+
+class ThresholdContext(Record):
+    """For whom and for what a speculation was begun: what its threshold is looked up by, and learned from."""
+
+    user: str = "default"
+    domain: str = "default"
+    workflow_type: str = "default"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import SerializeAsAny
+from pydantic import Field, SerializeAsAny
 
 from pml.schemas.base import Json, Record
 from pml.schemas.permissions import PermissionFile
@@ -69,6 +69,62 @@ class SpeculationSwitch(CatalogData):
     principal: str = "local"
 
 
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+ThresholdLevel = Literal["user", "domain", "type", "default"]
+
+
+class ThresholdScope(CatalogData):
+    """The context that a record is about: its id in words. What its level does not look at is absent."""
+
+    tenant: str
+    level: ThresholdLevel
+    user: str | None = None
+    domain: str | None = None
+    workflow_type: str | None = None
+
+
+class ThresholdRecord(ThresholdScope):
+    """What the projection learned for one context; its id is the context's key. One record a full window.
+
+    `previous` and `value` are the threshold before and after this window; `success_rate` is the window's,
+    `ema` the moving average it leads to; `windows` counts full windows, `outcomes` all that were counted
+    up to this one's end. `changed_at` is the log time of the window's last outcome.
+    """
+
+    KIND = "threshold"
+
+    value: Share
+    previous: Share
+    ema: Share
+    success_rate: Share
+    windows: int
+    outcomes: int
+    state: Literal["converged", "drifting"]
+    reason: Literal["too_cautious", "too_bold", "tuned", "kept"]
+    changed_at: str
+
+
+class ThresholdOverride(ThresholdScope):
+    """`pml thresholds set|unset`: what a person wants for one context; no value takes it back."""
+
+    KIND = "threshold_override"
+
+    value: Share | None = None
+    principal: str = "local"
+    changed_at: str
+
+
+class BranchStats(CatalogData):
+    """How often a decision of a workflow type came to each outcome, in runs that ended."""
+
+    KIND = "branch_stats"
+
+    tenant: str
+    workflow_type: str
+    decision_id: str
+    counts: dict[str, int] = {}
+
+
 class CatalogRecord(Record):
     """The envelope; `kind/id` is the Kafka key."""
 
@@ -84,5 +140,13 @@ class CatalogRecord(Record):
 
 
 CATALOG: dict[str, type[CatalogData]] = {
-    model.KIND: model for model in (ServerTools, PermissionRecord, SpeculationSwitch)
+    model.KIND: model
+    for model in (
+        ServerTools,
+        PermissionRecord,
+        SpeculationSwitch,
+        ThresholdRecord,
+        ThresholdOverride,
+        BranchStats,
+    )
 }

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import SerializeAsAny
 
-from pml.schemas.base import Coordinate, Json, Record
+from pml.schemas.base import Coordinate, Json, Record, ThresholdContext
 from pml.schemas.calls import CallError, Effect
 from pml.schemas.permissions import RetryRule
 
@@ -85,10 +85,14 @@ class RunCounts(Record):
 
 
 class RunEnded(EventData):
-    """What the three ends of a run have in common. `error` is absent where it completed."""
+    """What the three ends of a run have in common. `error` is absent where it completed.
+
+    `workflow_type` is given where a decision was taken: the statistics of branches are kept under it.
+    """
 
     executed_path: tuple[str, ...] = ()
     decisions: dict[str, str] = {}
+    workflow_type: str | None = None
     counts: RunCounts = RunCounts()
     duration_ms: int = 0
     error: dict[str, Any] | None = None
@@ -260,8 +264,27 @@ class SpeculationReady(EventData):
     expires_at: str
 
 
+class SpeculationScored(EventData):
+    """A candidate whose confidence was a little below the threshold: not run, but held against what came."""
+
+    TYPE = "speculation.scored"
+
+    task_id: str
+    layer: int
+    tool: str
+    kind: SpeculationKind
+    confidence: float
+    threshold: float
+    context: ThresholdContext
+    success: bool
+    reason: str
+
+
 class SpeculationEnded(EventData):
-    """What became of a speculation. `cancelled` says that its call was still running."""
+    """What became of a speculation. `cancelled` says that its call was still running.
+
+    `context` is given where the confidence was below 1: such an end is an outcome that thresholds learn from.
+    """
 
     TYPE = "speculation.ended"
 
@@ -278,6 +301,7 @@ class SpeculationEnded(EventData):
     tool_ms: float = 0.0
     saved_ms: float = 0.0
     cancelled: bool = False
+    context: ThresholdContext | None = None
 
 
 class Cause(Coordinate):
@@ -324,6 +348,7 @@ EVENTS: dict[str, type[EventData]] = {
         SpeculationStarted,
         SpeculationHeld,
         SpeculationReady,
+        SpeculationScored,
         SpeculationEnded,
     )
 }

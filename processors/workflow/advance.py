@@ -108,6 +108,7 @@ def summary(draft: Draft, run: Run) -> dict[str, Any]:
     return {
         "executed_path": run.path,
         "decisions": dict(run.decisions),
+        "workflow_type": run.workflow_type if run.decisions else None,
         "counts": counts,
         "duration_ms": draft.now_ms - run.started_ms,
     }

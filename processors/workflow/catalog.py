@@ -1,15 +1,32 @@
-"""The snapshot a decision is taken with: policy, servers, permissions, switch."""
+"""The snapshot a decision is taken with: policy, servers, permissions, switch, thresholds, branches."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pml.processors.speculation.budget import BUDGETS, Budget, BudgetName
-from pml.schemas.catalog import CatalogRecord, PermissionRecord, ServerTools, SpeculationSwitch
+from pml.processors.speculation.thresholds import (
+    ThresholdFound,
+    branch_key,
+    branch_probability,
+    find_threshold,
+)
+from pml.schemas.base import ThresholdContext
+from pml.schemas.catalog import (
+    BranchStats,
+    CatalogRecord,
+    PermissionRecord,
+    ServerTools,
+    SpeculationSwitch,
+    ThresholdOverride,
+    ThresholdRecord,
+)
 from pml.schemas.identifiers import split_tool
 from pml.schemas.permissions import PermissionFile
+
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +59,9 @@ class Catalog:
     servers: Mapping[str, ServerTools] = field(default_factory=dict)
     permissions: PermissionFile = field(default_factory=PermissionFile)
     switch: Literal["on", "off"] = "on"
+    thresholds: Mapping[str, ThresholdRecord] = field(default_factory=dict)
+    overrides: Mapping[str, float] = field(default_factory=dict)
+    branches: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def with_record(self, record: CatalogRecord) -> Catalog:
         """The snapshot after one more record; kinds that decide nothing here are passed over."""
@@ -52,24 +72,60 @@ class Catalog:
                 return replace(self, permissions=file)
             case SpeculationSwitch(mode=mode):
                 return replace(self, switch=mode)
+            case ThresholdRecord() as learned:
+                return self._with_threshold(record.id, learned)
+            case ThresholdOverride(value=None):
+                return replace(self, overrides=_without(self.overrides, record.id))
+            case ThresholdOverride(value=float(value)):
+                return replace(self, overrides={**self.overrides, record.id: value})
+            case BranchStats(counts=counts):
+                return replace(self, branches={**self.branches, record.id: counts})
         return self
+
+    def _with_threshold(self, key: str, learned: ThresholdRecord) -> Catalog:
+        """An owner of the projection that was overtaken may write once more what is no longer the newest."""
+        known = self.thresholds.get(key)
+        if known is not None and known.outcomes > learned.outcomes:
+            return self
+        return replace(self, thresholds={**self.thresholds, key: learned})
 
     def without(self, kind: str, record_id: str) -> Catalog:
         """The snapshot after a tombstone."""
-        if kind == ServerTools.KIND:
-            return replace(
-                self, servers={name: tools for name, tools in self.servers.items() if name != record_id}
-            )
-        if kind == PermissionRecord.KIND:
-            return replace(self, permissions=PermissionFile())
-        return replace(self, switch="on") if kind == SpeculationSwitch.KIND else self
+        match kind:
+            case ServerTools.KIND:
+                return replace(self, servers=_without(self.servers, record_id))
+            case PermissionRecord.KIND:
+                return replace(self, permissions=PermissionFile())
+            case SpeculationSwitch.KIND:
+                return replace(self, switch="on")
+            case ThresholdRecord.KIND:
+                return replace(self, thresholds=_without(self.thresholds, record_id))
+            case ThresholdOverride.KIND:
+                return replace(self, overrides=_without(self.overrides, record_id))
+            case BranchStats.KIND:
+                return replace(self, branches=_without(self.branches, record_id))
+        return self
 
     def server_of(self, tool: str) -> ServerTools | None:
         """The server a tool belongs to, if it is known."""
         return self.servers.get(split_tool(tool)[0])
+
+    def threshold(self, tenant: str, user: str, domain: str, workflow_type: str) -> ThresholdFound:
+        """What a confidence must reach in this context, and the context that says so."""
+        context = ThresholdContext(user=user, domain=domain, workflow_type=workflow_type)
+        return find_threshold(tenant, context, self.thresholds, self.overrides)
+
+    def branch_probability(self, tenant: str, workflow_type: str, decision_id: str, outcome: str) -> float:
+        """How likely a decision comes to this outcome; one half where nothing is known."""
+        counts = self.branches.get(branch_key(tenant, workflow_type, decision_id), {})
+        return branch_probability(counts, outcome)
 
     @property
     def speculates(self) -> bool:
         """Whether anything may be started or served early now."""
         wanted = self.policy.speculation_mode == "on" and self.policy.budget.concurrent > 0
         return wanted and self.switch == "on"
+
+
+def _without(records: Mapping[str, V], key: str) -> dict[str, V]:
+    return {name: value for name, value in records.items() if name != key}

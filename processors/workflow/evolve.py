@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pml.processors.speculation.touches import any_overlap
 from pml.processors.workflow.graph import build
 from pml.processors.workflow.inputs import Address
+from pml.processors.workflow.learning import domain_of, learned_name
 from pml.processors.workflow.state import Accounts, Call, Run, RunStatus, Session, Speculation, TaskState
 from pml.schemas import events as e
 from pml.schemas.base import Coordinate
@@ -80,6 +81,8 @@ def _run_started(session: Session, event: e.Event, data: e.RunStarted) -> Sessio
         command_id=event.command_id or "",
         traceparent=event.traceparent,
         graph=build(workflow_of(data.definition)),
+        workflow_type=learned_name(data.workflow_type),
+        domain=domain_of(data.context),
     )
     return _with_run(session, run)
 

@@ -17,6 +17,7 @@ from pml.processors.workflow.evolve import workflow_of
 from pml.processors.workflow.graph import Graph, build
 from pml.processors.workflow.inputs import Address
 from pml.processors.workflow.state import (
+    UNNAMED,
     Accounts,
     Call,
     Counts,
@@ -150,6 +151,8 @@ def _run_out(run: Run, topics: list[str]) -> list[Any]:
         run.path,
         _values(run.counts),
         run.first_failure,
+        run.workflow_type,
+        run.domain,
     ]
 
 
@@ -174,6 +177,8 @@ def _run_in(item: list[Any], topics: list[str], graph: Graph | None) -> Run:
         path=tuple(item[13]),
         counts=Counts(*item[14]),
         first_failure=item[15],
+        workflow_type=item[16] if len(item) > 16 else UNNAMED,
+        domain=item[17] if len(item) > 17 else UNNAMED,
     )
 
 

@@ -8,6 +8,7 @@ from pml.processors.workflow.arguments import Unresolved
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.evolve import joined_calls
 from pml.processors.workflow.inputs import Address, payload_value
+from pml.processors.workflow.learning import threshold_context
 from pml.processors.workflow.preparation import resolve_node
 from pml.processors.workflow.state import Call, Run, Speculation, TaskState
 from pml.schemas.base import Coordinate
@@ -167,6 +168,7 @@ def end_speculation(
             tool_ms=spent,
             saved_ms=saved_ms,
             cancelled=cancelled,
+            context=threshold_context(run) if entry.confidence < 1 else None,
         ),
         run,
     )

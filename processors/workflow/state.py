@@ -15,6 +15,8 @@ from pml.schemas.permissions import RetryRule
 RunStatus = Literal["running", "completed", "failed", "aborted"]
 TaskStatus = Literal["pending", "running", "completed", "failed", "skipped", "unknown"]
 Isolation = Literal["shared", "tenant", "session"]
+UNNAMED = "default"
+"""The workflow type, domain or user of what names none."""
 ENDED: frozenset[TaskStatus] = frozenset({"completed", "failed", "skipped", "unknown"})
 
 
@@ -101,7 +103,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One execution. `graph` is absent once it has ended."""
+    """One execution. `graph` is absent once it has ended; what is learned is learned per type and domain."""
 
     run_id: str
     status: RunStatus
@@ -120,6 +122,8 @@ class Run:
     path: tuple[str, ...] = ()
     counts: Counts = Counts()
     first_failure: str = ""
+    workflow_type: str = UNNAMED
+    domain: str = UNNAMED
 
     @property
     def live(self) -> bool:
