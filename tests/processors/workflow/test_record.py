@@ -68,3 +68,16 @@ def test_a_record_of_another_release_stops_the_role(version: int | None) -> None
     stored = {"run_1": orjson.dumps({**orjson.loads(world.definitions["run_1"]), "v": version})}
     with pytest.raises(LogCorrupted, match="upgrade PML"):
         decode_session(encode_session(world.session), stored.get)
+
+
+def test_a_run_of_an_older_record_is_of_the_default_type_and_domain() -> None:
+    world = SessionWorld()
+    world.start({**wide(1), "workflow_type": "audit"}, context={"domain": "web"})
+    assert world.session is not None
+    record = orjson.loads(encode_session(world.session))
+    assert record["runs"][0][-2:] == ["audit", "web"]
+    record["runs"][0] = record["runs"][0][:-2]
+    older = decode_session(orjson.dumps(record), world.definitions.get)
+    assert not isinstance(older, MissingDefinition)
+    run = older.runs["run_1"]
+    assert (run.workflow_type, run.domain) == ("default", "default")
