@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import dataclass
 
 from pml.schemas.calls import CallEnded, CallError, CallRun, CallStatus, ToolResult
 from pml.schemas.errors import UndecodableRecord
 from pml.schemas.identifiers import session_key, split_tool
-from pml.schemas.times import from_rfc3339, to_rfc3339
+from pml.schemas.times import from_rfc3339
 from pml.streams.bridge.admission import Ticket
 
 
@@ -63,10 +62,9 @@ class Call:
         """Whether it may change the world."""
         return self.run.effect == "write"
 
-    @property
-    def overdue(self) -> bool:
+    def is_overdue(self, now_ms: int) -> bool:
         """Whether it must not be started any more."""
-        return now_ms() > self.deadline_ms
+        return now_ms > self.deadline_ms
 
 
 def ended(
@@ -108,13 +106,3 @@ def overdue(run: CallRun) -> CallEnded:
     """A call whose turn came too late."""
     message = f"the call was not started before {run.deadline_at}: no slot was free, or the bridge was away"
     return ended(run, "not_started", error=CallError(code="DEADLINE", type="TIMEOUT", message=message))
-
-
-def now_ms() -> int:
-    """The time by which deadlines are kept, in milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
-
-
-def now_rfc3339() -> str:
-    """The same as the contract writes it."""
-    return to_rfc3339(now_ms())

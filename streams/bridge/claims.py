@@ -15,8 +15,8 @@ from pml.schemas.calls import CallClaim, CallRun
 from pml.schemas.codec import decode_claim, encode
 from pml.schemas.errors import LogCorrupted, UndecodableRecord, UnknownMessage
 from pml.schemas.identifiers import session_key
-from pml.streams.bridge.call import now_ms
 from pml.streams.bridge.patience import patiently
+from pml.streams.clock import Clock, now_ms
 from pml.streams.log.append import Appender, Outgoing, Overtaken
 from pml.streams.log.reader import CONTENT_TYPE, OFFSET_HEADER, TYPE_HEADER, LogRecord, counted
 from pml.streams.log.tail import Tails
@@ -35,9 +35,18 @@ class TimedRecord(LogRecord, Protocol):
 class Claims:
     """The claims that count, and the next offset. One claim is appended at a time."""
 
-    def __init__(self, topic: str, partition: int, runner: str, appender: Appender, tails: Tails) -> None:
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        runner: str,
+        appender: Appender,
+        tails: Tails,
+        *,
+        now_ms: Clock = now_ms,
+    ) -> None:
         self._topic, self._partition, self._runner = topic, partition, runner
-        self._appender, self._tails = appender, tails
+        self._appender, self._tails, self._now_ms = appender, tails, now_ms
         self._lock = asyncio.Lock()
         self._claimed: dict[str, str] = {}
         self._times_ms: dict[str, int] = {}
@@ -98,7 +107,7 @@ class Claims:
             offset=self._end,
         )
         await self._appender.append(self._topic, self._partition, self._end, [outgoing(claim)])
-        self._remember(claim, now_ms())
+        self._remember(claim, self._now_ms())
         self._end += 1
         self._forget()
 

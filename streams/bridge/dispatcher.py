@@ -14,6 +14,7 @@ from pml.streams.bridge.outcomes import Outcomes
 from pml.streams.bridge.partition import Partition
 from pml.streams.bridge.runner import Runner
 from pml.streams.bridge.server import Server
+from pml.streams.clock import Clock, now_ms
 from pml.streams.crash_points import crash_point
 from pml.streams.telemetry import TOOL_CALL_DURATION, TOOL_CALLS
 
@@ -30,9 +31,11 @@ class Dispatcher:
         runner: Runner,
         outcomes: Outcomes,
         tasks: asyncio.TaskGroup,
+        now_ms: Clock = now_ms,
     ) -> None:
         self._servers, self._admission, self._gate = servers, admission, gate
         self._runner, self._outcomes, self._tasks = runner, outcomes, tasks
+        self._now_ms = now_ms
         self._waiting: dict[Ticket, tuple[Partition, Call]] = {}
         self._running: dict[Ticket, tuple[Partition, Call]] = {}
         self.on_ended: Callable[[Partition], None] = lambda _: None
@@ -72,7 +75,7 @@ class Dispatcher:
     def answer_overdue(self) -> None:
         """Calls whose deadline passed while they waited were not started."""
         for ticket, (partition, call) in list(self._waiting.items()):
-            if call.overdue:
+            if call.is_overdue(self._now_ms()):
                 self._withdraw(ticket)
                 self._answer_soon(partition, call, overdue(call.run))
 
@@ -116,7 +119,7 @@ class Dispatcher:
             reason = self._gate.refusal(run)
             if reason is not None:
                 return _not_allowed(run, reason)
-        return overdue(run) if call.overdue else None
+        return overdue(run) if call.is_overdue(self._now_ms()) else None
 
     def _pump(self) -> None:
         """Start what fits; where real calls still wait, let speculative ones give way."""

@@ -11,10 +11,10 @@ from aiokafka import TopicPartition
 from pml.schemas.codec import decode_outcome
 from pml.schemas.errors import UndecodableRecord, UnknownMessage
 from pml.schemas.topics import Topics
-from pml.streams.bridge.call import now_ms
 from pml.streams.bridge.claims import REMEMBERED_MS
 from pml.streams.bridge.outcomes import CALL_ID_HEADER
 from pml.streams.bridge.partition import Partition
+from pml.streams.clock import Clock, now_ms
 from pml.streams.log.reader import LogRecord, header
 from pml.streams.log.tail import Tails
 
@@ -31,6 +31,7 @@ class Recovery:
     topics: Topics
     tails: Tails
     consumer: Any
+    now_ms: Clock = now_ms
 
     async def recover(self, partition: Partition) -> int:
         """Make the partition ready; where its calls must be read from.
@@ -41,7 +42,7 @@ class Recovery:
         number = partition.number
         partition.claims.lost = False
         await partition.claims.load(
-            await self._since(self.topics.call_claims, number, now_ms() - REMEMBERED_MS)
+            await self._since(self.topics.call_claims, number, self.now_ms() - REMEMBERED_MS)
         )
         position = await self._position(number)
         partition.begin(position, await self._answered(number, position))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -11,11 +10,13 @@ import mcp_types as types
 
 from pml.schemas.calls import CallEnded, CallError
 from pml.schemas.identifiers import split_tool
-from pml.streams.bridge.call import Call, ended, now_rfc3339, overdue
+from pml.schemas.times import to_rfc3339
+from pml.streams.bridge.call import Call, ended, overdue
 from pml.streams.bridge.claims import Claims
 from pml.streams.bridge.results import Answer, answer_of, failure_of, timed_out
 from pml.streams.bridge.server import Server
 from pml.streams.bridge.session import ServerUnavailable, Session
+from pml.streams.clock import Clock, now_ms
 from pml.streams.crash_points import crash_point
 
 # An unsafe call that overran its time-out is not interrupted; its answer is still taken for this long.
@@ -32,8 +33,10 @@ class Runner:
         servers: Mapping[str, Server],
         result_max_bytes: int,
         on_late: Callable[[CallEnded], Awaitable[None]],
+        now_ms: Clock = now_ms,
     ) -> None:
         self._servers, self._result_max_bytes, self._on_late = servers, result_max_bytes, on_late
+        self._now_ms = now_ms
         self._late: set[asyncio.Task[None]] = set()
 
     async def run(self, call: Call, claims: Claims) -> CallEnded | None:
@@ -45,7 +48,7 @@ class Runner:
             BrokerUnavailable, InDoubt: a claim could not be written.
         """
         run = call.run
-        if call.overdue:
+        if call.is_overdue(self._now_ms()):
             return overdue(run)
         try:
             async with self._servers[call.ticket.server].session(run.tenant, run.session_id) as session:
@@ -67,9 +70,9 @@ class Runner:
             if not await claims.claim(call.run, call.offset):
                 return None
             crash_point("bridge.after_claim")
-        if call.overdue:
+        if call.is_overdue(self._now_ms()):
             return overdue(call.run)
-        started_at, began_s = now_rfc3339(), time.perf_counter()
+        started_at, began_s = to_rfc3339(self._now_ms()), _now_s()
         status, result, error = await self._answer(call, session, started_at, began_s)
         crash_point("bridge.after_call")
         return ended(call.run, status, result, error, started_at=started_at, duration_ms=_elapsed_ms(began_s))
@@ -142,4 +145,8 @@ async def _stopped(request: Request) -> None:
 
 
 def _elapsed_ms(began_s: float) -> float:
-    return (time.perf_counter() - began_s) * 1000
+    return (_now_s() - began_s) * 1000
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

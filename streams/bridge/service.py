@@ -22,6 +22,7 @@ from pml.streams.bridge.dispatcher import Dispatcher
 from pml.streams.bridge.partition import Partition
 from pml.streams.bridge.partitions import Partitions
 from pml.streams.bridge.recovery import Recovery
+from pml.streams.clock import Clock, now_ms
 from pml.streams.connection import partition_for
 from pml.streams.crash_points import crash_point
 from pml.streams.telemetry import CONSUMER_LAG
@@ -53,12 +54,14 @@ class CallService(ConsumerRebalanceListener):
         partitions: Partitions,
         dispatcher: Dispatcher,
         tasks: asyncio.TaskGroup,
+        *,
+        now_ms: Clock = now_ms,
     ) -> None:
         self._topic = topics.tool_calls
         self._consumer, self._letters, self._dispatcher = clients.consumer, clients.letters, dispatcher
         self._partitions, self._tasks = partitions, tasks
         dispatcher.on_ended = self.ended
-        self._recovery = Recovery(topics, clients.tails, clients.consumer)
+        self._recovery = Recovery(topics, clients.tails, clients.consumer, now_ms)
         self._recovering: asyncio.Task[None] | None = None
         self._committed: dict[int, int] = {}
         self.recovered = asyncio.Event()

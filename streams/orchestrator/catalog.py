@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -34,24 +34,33 @@ class CatalogFollower:
         report: awaited with a record that cannot be read and why.
     """
 
-    def __init__(self, options: dict[str, Any], topic: str, empty: Catalog, report: Any) -> None:
+    def __init__(
+        self,
+        options: dict[str, Any],
+        topic: str,
+        empty: Catalog,
+        report: Any,
+        *,
+        new_consumer: Callable[..., Any] = AIOKafkaConsumer,
+    ) -> None:
         self._options = options
         self._pair = TopicPartition(topic, 0)
         self._catalog = empty
         self._report = report
+        self._new_consumer = new_consumer
         self._consumer: Any = None
         self._heard_at = float("-inf")
         self._moved = asyncio.Condition()
 
     async def start(self) -> None:
         """Connect; `follow` reads."""
-        self._consumer = AIOKafkaConsumer(
+        self._consumer = self._new_consumer(
             **self._options, enable_auto_commit=False, fetch_max_wait_ms=POLL_MS, auto_offset_reset="earliest"
         )
         await self._consumer.start()
         self._consumer.assign([self._pair])
         await self._consumer.seek_to_beginning(self._pair)
-        self._heard_at = time.monotonic()
+        self._heard_at = _now_s()
 
     async def stop(self) -> None:
         """Close the consumer."""
@@ -60,7 +69,7 @@ class CatalogFollower:
 
     def snapshot(self) -> Catalog:
         """What is known now; without speculation where the broker was not heard of for two seconds."""
-        if time.monotonic() - self._heard_at > CONTACT_S:
+        if _now_s() - self._heard_at > CONTACT_S:
             return replace(self._catalog, switch="off")
         return self._catalog
 
@@ -75,8 +84,8 @@ class CatalogFollower:
             for record in found:
                 await self._take(record)
             if found:
-                self._heard_at = time.monotonic()
-            elif time.monotonic() - self._heard_at > CONTACT_S / 4:
+                self._heard_at = _now_s()
+            elif _now_s() - self._heard_at > CONTACT_S / 4:
                 await self._listen()
             async with self._moved:
                 self._moved.notify_all()
@@ -98,8 +107,8 @@ class CatalogFollower:
     async def _listen(self) -> None:
         with suppress(KafkaError, TimeoutError):
             await asyncio.wait_for(self._consumer.end_offsets([self._pair]), REQUEST_TIMEOUT_S)
-            self._heard_at = time.monotonic()
-        silent_s = time.monotonic() - self._heard_at
+            self._heard_at = _now_s()
+        silent_s = _now_s() - self._heard_at
         if silent_s > SILENCE_S:
             raise BrokerUnavailable(f"the broker of the catalog is silent for {silent_s:.0f} s")
 
@@ -116,3 +125,7 @@ class CatalogFollower:
     async def _passed_over(self, record: Any, error: PMLError) -> None:
         log.warning("catalog record passed over", offset=record.offset, code=error.code, reason=error.message)
         await self._report(record, error)
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from pml.processors.workflow import Deadline, Session, deadline, deadline_command
 from pml.schemas.codec import encode
+from pml.streams.clock import Clock, now_ms
 from pml.streams.log.append import Outgoing
 
 # At most so many commands at once; what else is due follows when they are acknowledged.
@@ -35,9 +35,7 @@ class Armed:
 class Deadlines:
     """The earliest deadline of every session of one partition. Times are milliseconds since 1970."""
 
-    def __init__(
-        self, publish: Publish, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
-    ) -> None:
+    def __init__(self, publish: Publish, now_ms: Clock = now_ms) -> None:
         self._publish = publish
         self._now_ms = now_ms
         self._armed: dict[bytes, Armed] = {}

@@ -66,7 +66,7 @@ class Partition:
         self.restamp = asyncio.Event()
         self.states = States(number, table, {})
         self.inbox = Inbox(shell.settings.orchestrator.queue_bytes, pause)
-        self.deadlines = Deadlines(self._publish)
+        self.deadlines = Deadlines(self._publish, shell.now_ms)
         self._regain = regain
         self._reader = InputReader(shell)
 

@@ -13,6 +13,7 @@ import structlog
 from pml.processors.workflow import Catalog
 from pml.schemas.errors import BrokerUnavailable, PMLError
 from pml.schemas.topics import Topics
+from pml.streams.clock import Clock, now_ms
 from pml.streams.dead_letters import dead_letter
 from pml.streams.log.append import Appender, InDoubt, Outgoing, cut
 from pml.streams.log.tail import Tails
@@ -40,6 +41,7 @@ class Shell:
     tails: Tails
     payloads: PayloadCache
     catalog: CatalogFollower
+    now_ms: Clock = now_ms
 
     def snapshot(self) -> Catalog:
         """The catalog for one chunk."""

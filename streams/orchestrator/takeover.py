@@ -6,7 +6,7 @@ Steps of rule 4, as they are numbered there: (1) Faust has restored the table wh
 
 from __future__ import annotations
 
-import time
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -60,10 +60,11 @@ async def take_over(partition: Partition) -> None:
     """
     partition.ready = False
     shell, kafka_log = partition.shell, KafkaLog(partition.shell, partition.number)
-    began = time.monotonic()
+    clock = asyncio.get_running_loop().time
+    began_s = clock()
     marker, stored = partition.table.load()
     crash_point("orchestrator.after_restore")
-    term = await take(kafka_log, partition.number, shell.owner, now_ms)
+    term = await take(kafka_log, partition.number, shell.owner, shell.now_ms)
     crash_point("orchestrator.after_taken")
     states = States(partition.number, partition.table, stored)
     folding = _folding(states, states.get)
@@ -81,7 +82,7 @@ async def take_over(partition: Partition) -> None:
         term=term,
         sessions=len(states),
         rebuilt=_rebuilt(stored, folding),
-        took_ms=round((time.monotonic() - began) * 1000),
+        took_ms=round((clock() - began_s) * 1000),
     )
 
 
@@ -125,11 +126,6 @@ async def pass_expired(partition: Partition) -> None:
     places = [(topic, partition.number) for topic in partition.positions]
     for (topic, _), first in (await partition.shell.tails.beginnings(places)).items():
         partition.handled[topic] = max(first - 1, partition.handled.get(topic, -1))
-
-
-def now_ms() -> int:
-    """Milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 def _folding(states: States, load: Any) -> Folding[Session]:

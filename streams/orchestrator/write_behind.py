@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,7 +25,6 @@ from pml.streams.orchestrator.table import (
     write_marker,
     write_session,
 )
-from pml.streams.orchestrator.takeover import now_ms
 
 # Encoding a batch holds up the loop: 128 KiB are some 100 states, a few milliseconds.
 BATCH_BYTES = 128 * 1024
@@ -70,7 +68,7 @@ class WriteBehind:
         self._partition = partition
         self._changelog = changelog
         self._retake = retake
-        self._swept_at = time.monotonic()
+        self._swept_at = float("-inf")
 
     async def run(self) -> None:
         """Write for ever; at once after a takeover.
@@ -79,13 +77,14 @@ class WriteBehind:
             BrokerUnavailable, InDoubt: the broker does not take what has to be written.
         """
         pause_s = self._partition.shell.settings.orchestrator.write_behind_s
+        self._swept_at = _now_s()
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._partition.restamp.wait(), pause_s)
             try:
                 await self.write()
-                if time.monotonic() - self._swept_at > SWEEP_S:
-                    await self.sweep(now_ms())
+                if _now_s() - self._swept_at > SWEEP_S:
+                    await self.sweep(self._partition.shell.now_ms())
             except (InDoubt, BrokerUnavailable) as doubt:
                 await self._begin_new_term(doubt)
 
@@ -115,7 +114,7 @@ class WriteBehind:
         Raises:
             InDoubt, BrokerUnavailable: as for `write`.
         """
-        self._swept_at = time.monotonic()
+        self._swept_at = _now_s()
         if len(self._partition.inbox) or not self._partition.ready:
             return 0
         expired = set(self._expired(at_ms))
@@ -174,3 +173,7 @@ class WriteBehind:
 
 def _outgoing(records: Iterator[tuple[bytes, bytes | None]]) -> Iterator[Outgoing]:
     return (Outgoing(key, value) for key, value in records)
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

@@ -12,7 +12,7 @@ from pml.schemas.catalog import CatalogRecord, PermissionRecord, ServerTools, Sp
 from pml.schemas.codec import encode
 from pml.schemas.identifiers import session_key
 from pml.schemas.times import to_rfc3339
-from pml.streams.bridge.call import now_ms
+from pml.streams.clock import now_ms
 from pml.streams.connection import partition_for
 from tests.streams.bridge.running import PERMISSIONS, World, bridge, cancel, run, until, world
 
