@@ -1,0 +1,1 @@
+"""What speculation is worth: real workflows through the real stack, beside what nobody could beat."""
