@@ -149,7 +149,7 @@ def _arguments(task: Mapping[str, Any], needs: set[str]) -> dict[str, Any]:
 
 
 def _references(name: str, sources: Sequence[str]) -> dict[str, Any]:
-    """One argument for each task that an argument is put together from: the server's answers have one field."""
+    """One argument for each task that an argument is put together from."""
     names = [name, *(f"{name}_{number}" for number in range(2, len(sources) + 1))]
     return {
         each: {"type": "reference", "expression": f"{source}.value"}

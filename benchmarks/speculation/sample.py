@@ -25,7 +25,7 @@ DECISION_S = (1.0, 3.0)
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A workflow and the times of one round: of its tools, of the decision after each layer, before each call."""
+    """A workflow and its times in a round: of tools, of a decision after each layer and before each call."""
 
     source: SourceWorkflow
     tools_s: tuple[float, ...]

@@ -1,4 +1,4 @@
-"""PML's own core, on a clock that moves only while tools work, comes to the bound: the model is no other system."""
+"""PML's own core, on a clock that moves only while tools work, comes to the bound."""
 
 from __future__ import annotations
 
