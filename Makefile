@@ -5,10 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup test demo check format typecheck bench drill up down clean
+.PHONY: help setup test demo check format typecheck bench bench-speculation drill up down clean
 
 help: ## List what can be made
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "PML needs Python 3.11 or newer: make PYTHON=python3.12 …" >&2; exit 1; }
@@ -44,6 +44,9 @@ typecheck: $(STAMP) .typing
 bench: $(STAMP) ## Measure ratios, each beside its baseline (JSON under benchmarks/results)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "dbos==3.2.0"
 	@$(BIN)/python -m benchmarks
+
+bench-speculation: $(STAMP) ## Measure what speculation is worth on the workflows under PML_DATASETS
+	@$(BIN)/python -m benchmarks.speculation
 
 drill: $(STAMP) ## Hit every named kill point 20 times, take the store away for ten minutes
 	@PML_DRILL_ROUNDS=20 PML_DRILL_STORE_AWAY_S=600 $(BIN)/python -m pytest tests/drills

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import sys
-import tempfile
-import time
-from collections.abc import Callable, Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated
 
 import orjson
@@ -17,17 +12,14 @@ import typer
 import uvloop
 from rich.console import Console
 
-from benchmarks.figures import Figure
-from benchmarks.machine import OthersWatch, commit, describe
-from benchmarks.plan import Benchmark, Plan
-from benchmarks.report import Result, show
+from benchmarks.machine import OthersWatch
+from benchmarks.plan import Benchmark, planned
+from benchmarks.report import WIDTH, Result, show
 from pml.schemas.errors import PMLError
 
 NAMES = ("projection", "step", "hop")
 ROUNDS = 5
 SEED = 1
-# Where nobody looks at a terminal.
-WIDTH = 110
 
 
 def main(
@@ -61,31 +53,11 @@ def main(
 def run(name: str, rounds: int, seed: int) -> Result:
     """Measure one benchmark and keep its result."""
     benchmark: Benchmark = import_module(f"benchmarks.{name}").measure
-    others, began = OthersWatch(), time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="pml-bench-", ignore_cleanup_errors=True) as folder:
-        figures = _measured(benchmark, Plan(rounds, seed, Path(folder), _say(name)))
-    result = Result(
-        name=name,
-        figures=tuple(figures),
-        rounds=rounds,
-        seed=seed,
-        commit=commit(),
-        machine=describe(),
-        others_share=others.share(),
-        took_s=time.perf_counter() - began,
-    )
+    others = OthersWatch()
+    with planned(name, rounds, seed) as plan:
+        result = Result.of(name, uvloop.run(benchmark(plan)), plan, others)
     result.write()
     return result
-
-
-def _measured(benchmark: Benchmark, plan: Plan) -> Sequence[Figure]:
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(benchmark(plan))
-
-
-def _say(name: str) -> Callable[[str], None]:
-    console = Console(stderr=True, highlight=False)
-    return lambda text: console.print(f"[dim]{name}:[/] {text}")
 
 
 if __name__ == "__main__":

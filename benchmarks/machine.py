@@ -53,11 +53,15 @@ class OthersWatch:
     def __init__(self) -> None:
         self._began = _cpu_s(), own_cpu_s(), time.perf_counter()
 
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since it was made."""
+        return time.perf_counter() - self._began[2]
+
     def share(self) -> float:
         """0 to 1; call it while the children still live, or after they were waited for."""
-        everybody_s, own_s, began = self._began
-        elapsed_s = time.perf_counter() - began
-        return others_share(_cpu_s() - everybody_s, own_cpu_s() - own_s, elapsed_s, os.cpu_count() or 1)
+        everybody_s, own_s, _ = self._began
+        return others_share(_cpu_s() - everybody_s, own_cpu_s() - own_s, self.elapsed_s, os.cpu_count() or 1)
 
 
 def others_share(everybody_s: float, own_s: float, elapsed_s: float, cores: int) -> float:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+import tempfile
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from rich.console import Console
 
 from benchmarks.figures import Figure
 
@@ -22,6 +26,14 @@ class Plan:
     def seed_of(self, round_number: int) -> int:
         """The seed of a round: both sides of it use the same."""
         return self.seed * 1_000 + round_number
+
+
+@contextmanager
+def planned(name: str, rounds: int, seed: int) -> Iterator[Plan]:
+    """The plan of a benchmark that tells its progress on standard error, while its folder is there."""
+    console = Console(stderr=True, highlight=False)
+    with tempfile.TemporaryDirectory(prefix="pml-bench-", ignore_cleanup_errors=True) as folder:
+        yield Plan(rounds, seed, Path(folder), lambda text: console.print(f"[dim]{name}:[/] {text}"))
 
 
 Benchmark = Callable[[Plan], Coroutine[Any, Any, Sequence[Figure]]]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -15,16 +15,19 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.figures import Bound, Figure
-from benchmarks.machine import BUSY_SHARE
+from benchmarks.machine import BUSY_SHARE, OthersWatch, commit, describe
+from benchmarks.plan import Plan
 from pml.schemas.times import to_rfc3339
 from pml.streams.local.stack import write_whole
 
 RESULTS = Path(__file__).parent / "results"
+# Where nobody looks at a terminal.
+WIDTH = 110
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The figures of one benchmark and all that is needed to measure them again."""
+    """The figures of one benchmark, what else was counted, and all that is needed to measure them again."""
 
     name: str
     figures: tuple[Figure, ...]
@@ -34,12 +37,14 @@ class Result:
     machine: Mapping[str, Any]
     others_share: float
     took_s: float
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The result as JSON-serialisable values."""
         return {
             "name": self.name,
             "figures": [figure.as_dict() for figure in self.figures],
+            **({"facts": dict(self.facts)} if self.facts else {}),
             "rounds": self.rounds,
             "seed": self.seed,
             "commit": self.commit,
@@ -48,6 +53,33 @@ class Result:
             "took_s": round(self.took_s, 1),
             "measured_at": to_rfc3339(time.time_ns() // 1_000_000),
         }
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        figures: Sequence[Figure],
+        plan: Plan,
+        others: OthersWatch,
+        facts: Mapping[str, Any] | None = None,
+    ) -> Result:
+        """What was measured since the watch was made, here and now."""
+        return cls(
+            name=name,
+            figures=tuple(figures),
+            rounds=plan.rounds,
+            seed=plan.seed,
+            commit=commit(),
+            machine=describe(),
+            others_share=others.share(),
+            took_s=others.elapsed_s,
+            facts=facts or {},
+        )
+
+    def only(self, names: Iterable[str]) -> Result:
+        """The same with nothing but these figures."""
+        chosen = frozenset(names)
+        return replace(self, figures=tuple(figure for figure in self.figures if figure.name in chosen))
 
     def write(self, folder: Path = RESULTS) -> Path:
         """Replace the result of this name."""

@@ -19,7 +19,7 @@ from pml.streams.local.kafka import EmbeddedKafka
 from pml.streams.local.services import child_environment
 from pml.streams.settings import Settings
 
-SERVERS = Path(__file__).parent / "servers"
+NOOP = Path(__file__).parent / "servers" / "noop.py"
 CHECKOUT = Path(__file__).resolve().parent.parent
 # A program that is not gone by then is killed: nothing of it is kept.
 STOP_TIMEOUT_S = 10
@@ -35,14 +35,14 @@ class ProgramFailed(PMLError):
     code = "PROGRAM_FAILED"
 
 
-def bench_settings(folder: Path, **values: Any) -> Settings:
-    """Settings with a data folder and topics of their own, and the servers that do nothing."""
+def bench_settings(folder: Path, server: Path = NOOP, **values: Any) -> Settings:
+    """Settings with a data folder and topics of their own, and one MCP server with the files beside it."""
     os.environ["PML_BENCH_PYTHON"] = sys.executable
-    os.environ["PML_BENCH_SERVER"] = str(SERVERS / "noop.py")
+    os.environ["PML_BENCH_SERVER"] = str(server)
     settings = Settings.load(
         data_dir=folder / "pml",
-        mcp_servers=SERVERS / "mcp-servers.yaml",
-        mcp_permissions=SERVERS / "mcp-permissions.yaml",
+        mcp_servers=server.with_name("mcp-servers.yaml"),
+        mcp_permissions=server.with_name("mcp-permissions.yaml"),
         **values,
     )
     return with_prefix(settings)

@@ -17,7 +17,7 @@ from pml.processors.workflow.graph import layer_numbers
 
 UNSAFE_SHARE = 0.3
 SERVER = "replay"
-READ, WRITE = f"{SERVER}:read", f"{SERVER}:write"
+READ, VOLATILE, WRITE = f"{SERVER}:read", f"{SERVER}:volatile", f"{SERVER}:write"
 # What the server is told beside the tool's own arguments.
 TOOL_ARGUMENT, LATENCY_ARGUMENT = "_tool", "_latency_ms"
 

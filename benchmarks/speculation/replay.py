@@ -2,8 +2,8 @@
 
     python benchmarks/speculation/replay.py
 
-`read` may run early, `volatile` is a read that the operator's file does not let run early, `write` is unsafe. Whatever
-else they are called with is the workflow's own data.
+`read` may run early, `volatile` is a read that the operator's file does not let run early, `write` is unsafe.
+Whatever else they are called with is the workflow's own data.
 """
 
 from __future__ import annotations

@@ -1,0 +1,132 @@
+"""All regimes, one after another, and what is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.figures import Bound, Figure, percentile
+from benchmarks.plan import Plan
+from benchmarks.speculation import regimes
+from benchmarks.speculation.conversion import SourceWorkflow
+from benchmarks.speculation.findings import OF_BOUND, Row, rows
+from benchmarks.speculation.regime import Outcome, Regime, run, side_by_side
+from benchmarks.speculation.sample import DATASETS, datasets_folder, draw, read_workflows, sample
+from benchmarks.speculation.stage import Stage, stage
+
+# A slow-down of three per cent is the most that speculation may cost where it cannot help.
+HARMLESS = Bound("at least", round(1 / 1.03, 4))
+SERVING_BOUND = Bound("at most", 0.05, aim=0.02)
+# What a run may have for a measurement that ends within a quarter of an hour.
+LAYERS_MAX, TASKS_MAX = 8, 16
+# A tool that sleeps this long is there only to warm everything up.
+WARM_UP_S = 0.01
+WARM_UP_LANES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many workflows of each data set a regime plays."""
+
+    tools: int = 12
+    decisions: int = 8
+
+
+QUICK = Sizes(tools=3, decisions=2)
+
+
+@dataclass(slots=True)
+class Findings:
+    """Everything that is told: rows, other figures, and what was played."""
+
+    rows: list[Row]
+    figures: list[Figure]
+    facts: dict[str, Any]
+
+
+async def measure(plan: Plan, sizes: Sizes) -> Findings:
+    """Play everything.
+
+    Raises:
+        ConfigurationError: PML_DATASETS does not name the data sets.
+        PMLError: the stack did not come up, or a run did not complete.
+    """
+    folder = datasets_folder()
+    found = {name: read_workflows(folder, name) for name in DATASETS}
+    many, few = _sampled(found, sizes.tools, plan.seed), _sampled(found, sizes.decisions, plan.seed)
+    async with stage(plan) as on:
+        await _warm_up(on, many, plan)
+        tools = await run(regimes.tools_only(on, many), plan)
+        loop = await run(regimes.agent_loop(on, few), plan)
+        nothing = await run(regimes.nothing_speculable(on, many), plan)
+    depths = [regimes.depth_name(depth) for depth in on.players]
+    told = [
+        *_each(tools, [regimes.WITHOUT], regimes.BY_LAYER, None),
+        *_each(tools, depths, regimes.BY_LAYER),
+        *_each(tools, depths, regimes.WITHOUT, None),
+        *_each(loop, depths, regimes.LOOP),
+        *_each(nothing, depths[-1:], regimes.WITHOUT, HARMLESS),
+    ]
+    outcomes = (tools, loop, nothing)
+    return Findings(told, [_serving(tools)], _facts(found, many, few, outcomes))
+
+
+def _sampled(found: dict[str, list[SourceWorkflow]], count: int, seed: int) -> list[SourceWorkflow]:
+    """So many of each, mixed, so that no data set has the machine for itself."""
+    drawn = [sample(workflows, count, seed, LAYERS_MAX, TASKS_MAX) for workflows in found.values()]
+    return [source for sources in zip(*drawn, strict=False) for source in sources]
+
+
+async def _warm_up(on: Stage, sources: Sequence[SourceWorkflow], plan: Plan) -> None:
+    """A broker that has just started takes twice the time for its first thousand records."""
+    plan.say("warming up")
+    warm: Regime = regimes.tools_only(on, sources)
+    drawn = [draw(source, WARM_UP_S, plan.seed) for source in sources]
+    for side in warm.sides:
+        await side_by_side(side, drawn, WARM_UP_LANES, {})
+
+
+def _each(outcome: Outcome, sides: Iterable[str], baseline: str, limit: Bound | None = OF_BOUND) -> list[Row]:
+    return [row for side in sides for row in rows(outcome, side, baseline, DATASETS, limit)]
+
+
+def _serving(tools: Outcome) -> Figure:
+    """How long a hit takes to be served, beside the tool that it spares."""
+    accounts = [account for side in tools.played.values() for account in side.accounts.values()]
+    served_ms = [each for account in accounts for each in account.serving_ms]
+    return Figure(
+        "serving a hit, p99",
+        "ms",
+        (percentile(served_ms, 99),),
+        (regimes.TOOLS_MEDIAN_S * 1_000,),
+        SERVING_BOUND,
+        f"from the record that lets a hit be served to the one that says so, {len(served_ms)} hits, p50 "
+        f"{percentile(served_ms, 50):g} ms ÷ the median tool",
+    )
+
+
+def _facts(
+    found: dict[str, list[SourceWorkflow]],
+    many: Sequence[SourceWorkflow],
+    few: Sequence[SourceWorkflow],
+    outcomes: Sequence[Outcome],
+) -> dict[str, Any]:
+    return {
+        "limits": {"layers": LAYERS_MAX, "tasks": TASKS_MAX},
+        "cpu_share": {outcome.regime.name: round(outcome.cpu_share, 3) for outcome in outcomes},
+        "datasets": {
+            name: {
+                "workflows": len(workflows),
+                "played": sum(source.dataset == name for source in many),
+                "played_with_decisions": sum(source.dataset == name for source in few),
+                "unsafe_share": round(_unsafe_share([s for s in many if s.dataset == name]), 3),
+            }
+            for name, workflows in found.items()
+        },
+    }
+
+
+def _unsafe_share(sources: Sequence[SourceWorkflow]) -> float:
+    tasks = [task for source in sources for task in source.tasks]
+    return sum(not task.safe for task in tasks) / len(tasks)

@@ -1,0 +1,100 @@
+"""The regimes that are measured: tools only, decisions between layers, the agent loop, and adversaries."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from benchmarks.speculation.conversion import READ, VOLATILE, SourceWorkflow, steps_of, workflow_of
+from benchmarks.speculation.model import Step, by_layer_s, ideal, in_turn_s
+from benchmarks.speculation.player import Account, Player
+from benchmarks.speculation.regime import Play, Regime, Side
+from benchmarks.speculation.sample import Drawn
+from benchmarks.speculation.stage import Stage
+
+TOOLS_MEDIAN_S = 0.2
+SLOW_MEDIAN_S = 1.5
+# So many side by side keep two cores at about a third: what is measured is waiting, not a full machine.
+TOOLS_LANES = 8
+IN_TURN, BY_LAYER, LOOP = "one by one", "layer by layer", "agent loop"
+WITHOUT = "PML without speculation"
+
+Sources = Sequence[SourceWorkflow]
+
+
+def depth_name(depth: int) -> str:
+    """The side that speculates so many layers ahead."""
+    return f"PML, depth {depth}"
+
+
+def tools_only(stage: Stage, sources: Sources) -> Regime:
+    """(a) Nobody decides anything: the DAG is known, tools are quick."""
+    driver = stage.driver
+    sides = [
+        Side(IN_TURN, _plain(driver.in_turn), lambda drawn: in_turn_s(_steps(drawn))),
+        Side(BY_LAYER, _plain(driver.by_layer), lambda drawn: by_layer_s(_steps(drawn))),
+        Side(WITHOUT, _submitted(stage.first, speculation="off"), _ideal(0)),
+        *(Side(depth_name(d), _submitted(player), _ideal(d)) for d, player in stage.players.items()),
+    ]
+    return Regime("tools only", sources, TOOLS_MEDIAN_S, TOOLS_LANES, sides)
+
+
+def agent_loop(stage: Stage, sources: Sources) -> Regime:
+    """(c) A decision before every single call, beside one decision and then the whole DAG at once."""
+
+    def loop_s(drawn: Drawn) -> float:
+        return sum(drawn.thoughts_s) + in_turn_s(_steps(drawn))
+
+    sides = [
+        Side(LOOP, _plain(stage.driver.agent_loop), loop_s),
+        *(Side(depth_name(d), _planned(player), _ideal_planned(d)) for d, player in stage.players.items()),
+    ]
+    return Regime("agent loop", sources, TOOLS_MEDIAN_S, len(sources), sides, together=True)
+
+
+def nothing_speculable(stage: Stage, sources: Sources) -> Regime:
+    """Every read is one that the operator's file does not let run early: looking ahead is all cost."""
+    depth, player = max(stage.players.items())
+    sides = [
+        Side(WITHOUT, _submitted(player, VOLATILE, speculation="off"), _ideal(0)),
+        Side(depth_name(depth), _submitted(player, VOLATILE), _ideal(0)),
+    ]
+    return Regime("nothing to speculate", sources, TOOLS_MEDIAN_S, TOOLS_LANES, sides)
+
+
+def _steps(drawn: Drawn) -> tuple[Step, ...]:
+    return steps_of(drawn.source, drawn.tools_s)
+
+
+def _plain(run: Callable[[Drawn], Awaitable[float]]) -> Play:
+    async def play(drawn: Drawn, _: Account) -> float:
+        return await run(drawn)
+
+    return play
+
+
+def _submitted(player: Player, read: str = READ, speculation: str = "on") -> Play:
+    async def play(drawn: Drawn, account: Account) -> float:
+        workflow = workflow_of(drawn.source, drawn.tools_s, read, speculation=speculation)
+        return await player.play(workflow, account)
+
+    return play
+
+
+def _planned(player: Player) -> Play:
+    """Whoever submits a DAG has thought once."""
+    submit = _submitted(player)
+
+    async def play(drawn: Drawn, account: Account) -> float:
+        await asyncio.sleep(drawn.thoughts_s[0])
+        return drawn.thoughts_s[0] + await submit(drawn, account)
+
+    return play
+
+
+def _ideal(depth: int) -> Callable[[Drawn], float]:
+    return lambda drawn: ideal(_steps(drawn), depth).total_s
+
+
+def _ideal_planned(depth: int) -> Callable[[Drawn], float]:
+    return lambda drawn: drawn.thoughts_s[0] + ideal(_steps(drawn), depth).total_s
