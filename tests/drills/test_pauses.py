@@ -17,8 +17,8 @@ ROUNDS = int(os.environ.get("PML_DRILL_ROUNDS", "1"))
 # How long the store stays away; `make drill` makes it ten minutes.
 STORE_AWAY_S = int(os.environ.get("PML_DRILL_STORE_AWAY_S", "0"))
 RUNS_MEANWHILE = 10
-# A batch that is tried again and again, and what the interpreter keeps: measured 10 MB, whatever waits.
-SINK_GROWTH_MAX_MB = 100
+# Measured: 93 MB in ten minutes and 53,000 events, most of it what consumer and buffer may hold.
+SINK_GROWTH_MAX_MB = 200
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.asyncio(loop_scope="module"),
