@@ -73,9 +73,18 @@ def value_hash(value: Any, key: bytes) -> str:
         NotJson: as `canonical_json`.
         ConfigurationError: the key is too short or too long.
     """
+    return keyed_hash(canonical_json(value), key)
+
+
+def keyed_hash(data: bytes, key: bytes) -> str:
+    """The same of a value whose canonical JSON is there already.
+
+    Raises:
+        ConfigurationError: as `value_hash`.
+    """
     if not KEY_BYTES_MIN <= len(key) <= KEY_BYTES_MAX:
         raise ConfigurationError("The installation key must have 16 to 64 bytes: `pml init` makes a new one.")
-    return blake2b(canonical_json(value), digest_size=DIGEST_BYTES, key=key).hexdigest()
+    return blake2b(data, digest_size=DIGEST_BYTES, key=key).hexdigest()
 
 
 def content_hash(data: bytes) -> str:

@@ -33,8 +33,9 @@ def advance(draft: Draft, run_id: str) -> None:
 
 
 def _layer_ended(run: Run, graph: Graph) -> bool:
+    """Asked from the last layer back: what is open is most likely there."""
     return run.layer < 0 or all(
-        run.task(name).ended for layer in graph.layers[: run.layer + 1] for name in layer
+        run.task(name).ended for layer in graph.layers[run.layer :: -1] for name in layer
     )
 
 

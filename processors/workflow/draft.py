@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
@@ -32,9 +31,7 @@ class Draft:
         self.calls: list[CallRun] = []
         self.cancels: list[CallCancel] = []
         self._session = session
-        self._payloads: Payloads = (
-            ChainMap(_own_payload(source), dict(payloads)) if payloads else _own_payload(source)
-        )
+        self._payloads: Payloads = {**payloads, **_own_payload(source)}
         self._next_offset = next_offset
         self._events: list[Event] = []
         self.now_ms = max(source.time_ms, session.last_event_ms if session else 0)
@@ -77,7 +74,7 @@ class Draft:
     def emit(self, data: EventData, run: Run | None = None, run_id: str | None = None) -> Event:
         """Write one event and fold it."""
         message = self.source.message
-        event = Event.model_construct(
+        event = Event(
             id=self.next_event_id,
             type=data.TYPE,
             version=data.VERSION,

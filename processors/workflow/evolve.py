@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from pml.processors.speculation.touches import any_overlap
+from pml.processors.workflow.copying import replace
 from pml.processors.workflow.graph import build
 from pml.processors.workflow.inputs import Address
 from pml.processors.workflow.learning import domain_of, learned_name

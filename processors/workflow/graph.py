@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pml.processors.workflow import conditions, references
@@ -43,10 +43,6 @@ class Graph:
     nodes: Mapping[str, Node]
     decisions: Mapping[str, DecisionNode]
     layers: tuple[tuple[str, ...], ...]
-
-    def readers(self, node_ids: Iterable[str]) -> frozenset[str]:
-        """The tasks whose results these tasks or their decisions read."""
-        return frozenset(name for node_id in node_ids for name in self.nodes[node_id].references)
 
     def outcomes_of(self, decision_id: str) -> frozenset[str]:
         """The outcomes of a decision that have a branch of their own."""

@@ -23,14 +23,16 @@ def needs(session: Session | None, source: Input) -> set[Address]:
 def _of_run(session: Session, run: Run) -> set[Address]:
     """The command, and every result that a task, decision or speculation which is still open may read."""
     assert run.graph is not None
-    open_ids = {name for name in run.graph.nodes if not run.task(name).ended}
-    open_ids |= {
+    speculated = {
         entry.task_id
         for entry in session.speculations.values()
         if entry.run_id == run.run_id and not entry.served
     }
-    read = run.graph.readers(open_ids).union(
-        *(item.references for item in run.graph.decisions.values() if item.id not in run.decisions)
-    )
+    read = {
+        name
+        for node in run.graph.nodes.values()
+        if node.references and (node.id in speculated or not run.task(node.id).ended)
+        for name in node.references
+    }.union(*(item.references for item in run.graph.decisions.values() if item.id not in run.decisions))
     results = (run.task(name).result for name in read)
     return {run.payload, *(address for address in results if address)}

@@ -18,7 +18,7 @@ from pml.processors.workflow.settling import (
 )
 from pml.processors.workflow.state import Call, Run, Speculation, TaskState
 from pml.schemas.calls import CallEnded, CallError
-from pml.schemas.canonical import canonical_json, value_hash
+from pml.schemas.canonical import canonical_json, keyed_hash
 from pml.schemas.events import ServedBy, SpeculationReady
 from pml.schemas.times import to_rfc3339
 
@@ -47,8 +47,8 @@ def failure_of(outcome: CallEnded) -> CallError:
 
 
 def _measure(draft: Draft, outcome: CallEnded) -> tuple[str, int]:
-    value = payload_value(outcome.result)
-    return value_hash(value, draft.catalog.policy.hash_key), len(canonical_json(value))
+    data = canonical_json(payload_value(outcome.result))
+    return keyed_hash(data, draft.catalog.policy.hash_key), len(data)
 
 
 def _end_speculative(

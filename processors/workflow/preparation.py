@@ -14,7 +14,7 @@ from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.graph import Node
 from pml.processors.workflow.state import Isolation, Run
 from pml.schemas.calls import CallError
-from pml.schemas.canonical import canonical_json, value_hash
+from pml.schemas.canonical import canonical_json, keyed_hash
 from pml.schemas.errors import PMLError
 from pml.schemas.identifiers import call_id
 from pml.schemas.sanitiser import sanitise
@@ -73,15 +73,16 @@ def _prepared(draft: Draft, run: Run, node: Node, strictly: bool) -> Prepared | 
     granted = grant(node.tool, resolved.arguments, draft.catalog.permissions, server)
     if isinstance(granted, Refusal):
         return _refused(node, granted.code, "PERMISSION", granted.message)
-    size = len(canonical_json(resolved.arguments))
-    if size > ARGUMENTS_BYTES_MAX:
+    written = canonical_json(resolved.arguments)
+    if len(written) > ARGUMENTS_BYTES_MAX:
         return _refused(
-            node, "ARGUMENTS_TOO_LARGE", "VALIDATION", f"{size} bytes; at most {ARGUMENTS_BYTES_MAX}"
+            node, "ARGUMENTS_TOO_LARGE", "VALIDATION", f"{len(written)} bytes; at most {ARGUMENTS_BYTES_MAX}"
         )
-    return _assembled(draft.catalog, node, resolved, granted)
+    arguments_hash = keyed_hash(written, draft.catalog.policy.hash_key)
+    return _assembled(node, resolved, arguments_hash, granted)
 
 
-def _assembled(catalog: Catalog, node: Node, resolved: Resolved, granted: Grant) -> Prepared:
+def _assembled(node: Node, resolved: Resolved, arguments_hash: str, granted: Grant) -> Prepared:
     sanitised = sanitise(resolved.arguments)
     plain = sanitised if isinstance(sanitised, dict) else {}
     return Prepared(
@@ -89,7 +90,7 @@ def _assembled(catalog: Catalog, node: Node, resolved: Resolved, granted: Grant)
         arguments=resolved.arguments,
         omitted=resolved.omitted,
         sanitised=sanitised,
-        arguments_hash=value_hash(resolved.arguments, catalog.policy.hash_key),
+        arguments_hash=arguments_hash,
         granted=granted,
         touches=touches_of(node.tool, granted.permission.touches, resolved.arguments, plain),
     )

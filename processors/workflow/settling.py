@@ -22,7 +22,7 @@ from pml.schemas.events import (
     TaskFailed,
     TaskUnknown,
 )
-from pml.schemas.sanitiser import preview, sanitise, sanitise_text
+from pml.schemas.sanitiser import sanitise, sanitise_and_preview, sanitise_text
 from pml.schemas.times import to_rfc3339
 
 
@@ -79,15 +79,15 @@ def complete_task(
     Args:
         served_by: where the first that joined gave up, the next one is the hit in its place.
     """
-    value = payload_value(draft.payload(result))
+    kept, preview = sanitise_and_preview(payload_value(draft.payload(result)))
     fields = _ended_fields(draft, run, task_id, arguments)
     draft.emit(
         TaskCompleted(
             **fields | ({"served_by": served_by} if served_by else {}),
             started_at=started_at,
             duration_ms=duration_ms,
-            result=sanitise(value),
-            preview=preview(value),
+            result=kept,
+            preview=preview,
             result_ref=coordinate_of(result),
             result_hash=result_hash,
             result_bytes=result_bytes,

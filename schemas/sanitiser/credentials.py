@@ -61,7 +61,8 @@ def rules_for(text: str) -> list[Rule]:
     words = long_words(text)
     if "eyJ" in words:
         rules.append(_redact_web_tokens)
-    rules += [rule for trigger, rule in _WORD_RULES if trigger in words]
+    if words:
+        rules += [rule for trigger, rule in _WORD_RULES if trigger in words]
     rules += [rule for trigger, rule in _SPREAD_RULES if trigger in text]
     if "." in words and _DISCORD_TAIL.search(words) is not None:
         rules.append(_redact_discord)

@@ -165,16 +165,18 @@ class Reader:
 class BriefReader(Reader):
     """Reads only how a value begins: the first items, and the first words of long texts."""
 
-    __slots__ = ("_text_left", "_text_max", "is_cut")
+    __slots__ = ("_text_left", "_text_max", "is_cut", "is_shortened")
 
     def __init__(self, items_max: int, text_max: int) -> None:
         super().__init__(items_max)
         self.is_cut = False
+        self.is_shortened = False
         self._text_max = text_max
         self._text_left = 4 * text_max
 
     def _text(self, value: str) -> str:
         self._text_left -= len(value)
+        self.is_shortened = self.is_shortened or len(value) > self._text_max
         return super()._text(beginning(value, self._text_max))
 
     def _few(self, items: Iterable[_Item]) -> Iterable[_Item]:

@@ -78,9 +78,28 @@ def preview(value: Any, limit_chars: int = PREVIEW_CHARS) -> str:
     except TooMany:  # a large set: which of its items come first is known only after all
         return ELLIPSIS
     clean = redact_value(read, reader.strings)
-    shown = clean if isinstance(clean, str) else orjson.dumps(clean).decode()
-    if len(shown) + reader.is_cut <= limit_chars:
-        return shown + ELLIPSIS if reader.is_cut else shown
+    return _shown(clean, orjson.dumps(clean), reader.is_cut, limit_chars)
+
+
+def sanitise_and_preview(value: Any) -> tuple[JsonValue, str]:
+    """`sanitise` and `preview` of a value; one that a preview reads whole is read and searched only once."""
+    reader = BriefReader(PREVIEW_CHARS // 2 + 2, _PREVIEW_WINDOW)
+    try:
+        read = reader.read(value)
+    except TooMany:
+        return sanitise(value), ELLIPSIS
+    if reader.is_cut or reader.is_shortened:
+        return sanitise(value), preview(value)
+    clean = redact_value(read, reader.strings)
+    data = orjson.dumps(clean)
+    kept = clean if len(data) <= LIMIT_BYTES else truncated(len(data))
+    return kept, _shown(clean, data, False, PREVIEW_CHARS)
+
+
+def _shown(clean: JsonValue, data: bytes, is_cut: bool, limit_chars: int) -> str:
+    shown = clean if isinstance(clean, str) else data.decode()
+    if len(shown) + is_cut <= limit_chars:
+        return shown + ELLIPSIS if is_cut else shown
     return _outside_marker(shown[: limit_chars - 1]) + ELLIPSIS
 
 

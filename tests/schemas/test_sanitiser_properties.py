@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from pml.schemas.sanitiser import REDACTED, preview, sanitise, sanitise_text
+from pml.schemas.sanitiser import REDACTED, preview, sanitise, sanitise_and_preview, sanitise_text
 from pml.schemas.sanitiser.formats import FORMATS, SHORTEST, WORD_FORMATS, Format
 from pml.schemas.sanitiser.keys import Secrecy, secrecy
 from pml.schemas.sanitiser.redaction import redact_text
@@ -180,6 +180,16 @@ def values_with_a_secret(draw: st.DrawFn) -> tuple[Any, str]:
     value = nested(draw, planted_here)
     assume(repr(value).count(secret) == repr(planted_here).count(secret))  # not by chance beside it as well
     return value, secret
+
+
+@slow
+@given(ANYTHING | values_with_a_secret().map(lambda pair: pair[0]))
+@example({"text": "\0" * 2_000})
+@example({str(number): "x" * 900 for number in range(5)})
+@example("word " * 300)
+@example([1] * 200)
+def test_both_at_once_are_what_each_is_alone(value: Any) -> None:
+    assert sanitise_and_preview(value) == (sanitise(value), preview(value))
 
 
 @slow

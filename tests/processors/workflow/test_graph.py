@@ -62,5 +62,4 @@ def test_a_task_waits_for_what_it_names_what_it_reads_and_what_its_conditions_re
     assert graph.nodes["e"].depends_on == {"a", "b", "c", "d"}
     assert graph.nodes["e"].references == {"b", "c"}
     assert graph.layers == (("a", "b", "c", "d"), ("e",))
-    assert graph.readers(["e"]) == {"b", "c"}
     assert graph.outcomes_of("q") == {"true"}
