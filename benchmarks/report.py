@@ -70,7 +70,7 @@ class Result:
             rounds=plan.rounds,
             seed=plan.seed,
             commit=commit(),
-            machine=describe(),
+            machine=describe(plan.folder),
             others_share=others.share(),
             took_s=others.elapsed_s,
             facts=facts or {},
@@ -128,7 +128,7 @@ def _footnotes(result: Result) -> list[str]:
     lines = [
         f"{result.name}: {result.rounds} rounds, seed {result.seed}, commit {result.commit}, "
         f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}, "
-        f"{result.took_s:.0f} s"
+        f"disk sync {machine['disk_sync_ms']:.3g} ms, {result.took_s:.0f} s"
     ]
     if result.others_share > BUSY_SHARE:
         lines.append(

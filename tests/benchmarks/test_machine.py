@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
-from benchmarks.machine import OthersWatch, commit, others_share, own_cpu_s
+from benchmarks.machine import SYNCS, OthersWatch, commit, disk_sync_ms, others_share, own_cpu_s
 
 # Half a second of processor time, however long that takes.
 BURN = "import time\nwhile time.process_time() < 0.5: pass"
@@ -32,6 +35,18 @@ def test_children_that_were_waited_for_are_ours() -> None:
 
 def test_a_watch_says_a_share() -> None:
     assert 0 <= OthersWatch().share() <= 1
+
+
+def test_a_disk_is_as_slow_as_its_median_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits_s = [0.0] * (SYNCS // 2 - 1) + [0.01] * (SYNCS // 2) + [0.1]
+    monkeypatch.setattr(os, "fsync", lambda descriptor: time.sleep(waits_s.pop()))
+    assert 10 <= disk_sync_ms(tmp_path) < 100
+    assert waits_s == []
+
+
+def test_what_was_written_to_measure_a_disk_is_gone(tmp_path: Path) -> None:
+    assert disk_sync_ms(tmp_path) > 0
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_commit_is_named() -> None:

@@ -15,7 +15,7 @@ from benchmarks.report import Result, show
 
 def result(ratio: float, others_share: float = 0.0) -> Result:
     figure = Figure("one", "ms", (ratio,), (1.0,), Bound("at most", 2.0, 1.0), note="how it was made")
-    machine = {"processor": "a processor", "cores": 2, "python": "3.11.7"}
+    machine = {"processor": "a processor", "cores": 2, "python": "3.11.7", "disk_sync_ms": 0.31}
     return Result("step", (figure,), 1, 9, "abc+", machine, others_share, 12.0)
 
 
@@ -36,6 +36,7 @@ def test_the_table_names_seed_commit_and_machine() -> None:
     assert "seed 9" in said
     assert "commit abc+" in said
     assert "a processor, 2 cores" in said
+    assert "disk sync 0.31 ms" in said
     assert "one: how it was made" in said
 
 
@@ -51,7 +52,8 @@ def test_the_file_holds_the_figures_and_where_they_come_from(tmp_path: Path) -> 
     assert kept["machine"]["cores"] == 2
 
 
-def test_the_machine_is_described_in_json() -> None:
-    said = orjson.loads(orjson.dumps(describe()))
+def test_the_machine_is_described_in_json(tmp_path: Path) -> None:
+    said = orjson.loads(orjson.dumps(describe(tmp_path)))
+    assert said["disk_sync_ms"] > 0
     assert said["cores"] > 0
     assert said["packages"]["aiokafka"]
