@@ -52,6 +52,13 @@ class BrokerUnavailable(PMLError):
     retryable = True
 
 
+class BrokerRefused(BrokerUnavailable):
+    """Kafka answers, but not to these credentials, certificates or rights."""
+
+    code = "BROKER_REFUSED"
+    retryable = False
+
+
 class StoreUnavailable(PMLError):
     """ClickHouse does not answer."""
 

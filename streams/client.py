@@ -31,8 +31,9 @@ from pml.schemas.events import CommandAttached, CommandRejected, Event
 from pml.schemas.identifiers import DEFAULT_TENANT, session_key
 from pml.schemas.topics import RECORD_BYTES_MAX
 from pml.schemas.workflow import Workflow
-from pml.streams.connection import broker_errors, partition_for, producer_options
+from pml.streams.connection import partition_for, producer_options
 from pml.streams.event_consumer import EventConsumer
+from pml.streams.reachability import broker_errors
 from pml.streams.results import ResultReader, read_result
 from pml.streams.run_summary import RunSummary, TaskSummary, observe
 from pml.streams.settings import Settings
@@ -133,7 +134,7 @@ class IntentProducer:
         if len(value) > RECORD_BYTES_MAX - 1024:
             raise _too_large(len(value))
         try:
-            with broker_errors(self.settings):
+            async with broker_errors(self.settings):
                 taken = await self._producer.send_and_wait(
                     self.settings.topics.commands, value=value, key=key, partition=partition_for(key)
                 )

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-from aiokafka.errors import KafkaConnectionError, KafkaTimeoutError, NodeNotReadyError, RequestTimedOutError
 from aiokafka.helpers import create_ssl_context
 from aiokafka.partitioner import murmur2
 
@@ -93,22 +90,6 @@ def faust_broker(settings: Settings) -> dict[str, Any]:
     if credentials is not None:
         options["broker_credentials"] = credentials
     return options
-
-
-@contextmanager
-def broker_errors(settings: Settings) -> Iterator[None]:
-    """Turn the client's errors of connection into one that says what to do.
-
-    Raises:
-        BrokerUnavailable: the broker does not answer, or not to these credentials.
-    """
-    try:
-        yield
-    except (KafkaConnectionError, KafkaTimeoutError, NodeNotReadyError, RequestTimedOutError) as error:
-        raise BrokerUnavailable(
-            f"the broker at {bootstrap_servers(settings)} does not answer ({error}); "
-            "see `pml status`, start it with `pml up`, or check KAFKA_BOOTSTRAP_SERVERS"
-        ) from None
 
 
 def partition_for(key: bytes, partitions: int = SESSION_PARTITIONS) -> int:

@@ -13,8 +13,9 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from pml.schemas.events import Event
 from pml.schemas.identifiers import DEFAULT_TENANT, session_key
 from pml.schemas.topics import SESSION_PARTITIONS
-from pml.streams.connection import broker_errors, client_options, partition_for
+from pml.streams.connection import client_options, partition_for
 from pml.streams.log.reader import counted, counted_event, event_type
+from pml.streams.reachability import broker_errors
 from pml.streams.settings import Settings
 from pml.streams.sources import opened, require_topic, settings_of
 
@@ -67,7 +68,7 @@ class EventConsumer:
         )
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(opened(self._consumer, self.settings))
-            with broker_errors(self.settings):
+            async with broker_errors(self.settings):
                 await require_topic(self._consumer, self.settings.topics.events)
                 self._consumer.assign(self._partitions)
                 await self._take_position()

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from pml.schemas.errors import TopicMismatch
-from pml.streams.connection import broker_errors
+from pml.streams.reachability import broker_errors
 from pml.streams.settings import Settings
 
 
@@ -24,7 +24,7 @@ async def opened(client: Any, settings: Settings) -> AsyncIterator[Any]:
         BrokerUnavailable: the broker does not answer when the client starts.
     """
     try:
-        with broker_errors(settings):
+        async with broker_errors(settings):
             await client.start()
         yield client
     finally:

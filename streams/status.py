@@ -14,9 +14,10 @@ from pml.clickhouse.address import Address
 from pml.clickhouse.client import probe
 from pml.schemas.errors import PMLError
 from pml.schemas.topics import SESSION_PARTITIONS, Topics
-from pml.streams.connection import bootstrap_servers, broker_errors, client_options, store_url
+from pml.streams.connection import bootstrap_servers, client_options, store_url
 from pml.streams.health import HealthRecord, read_all
 from pml.streams.local.stack import Part, Stack, read_stack
+from pml.streams.reachability import broker_errors
 from pml.streams.settings import Settings
 from pml.streams.topics import admin_client
 
@@ -176,7 +177,7 @@ async def _bounds(
     settings: Settings, partitions: list[TopicPartition]
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
     consumer = AIOKafkaConsumer(**client_options(settings), enable_auto_commit=False)
-    with broker_errors(settings):
+    async with broker_errors(settings):
         try:
             await consumer.start()
             unique = list(set(partitions))

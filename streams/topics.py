@@ -20,7 +20,8 @@ from aiokafka.errors import (
 
 from pml.schemas.errors import BrokerUnavailable, ConfigurationError, TopicMismatch
 from pml.schemas.topics import SESSION_PARTITIONS, TopicSpec
-from pml.streams.connection import broker_errors, client_options
+from pml.streams.connection import client_options
+from pml.streams.reachability import broker_errors
 from pml.streams.settings import Settings
 
 # One node makes seven topics in under a second; a busy cluster takes several.
@@ -113,7 +114,7 @@ async def admin_client(settings: Settings) -> AsyncIterator[AIOKafkaAdminClient]
     Raises:
         BrokerUnavailable: the broker does not answer.
     """
-    with broker_errors(settings):
+    async with broker_errors(settings):
         admin = AIOKafkaAdminClient(**client_options(settings))
         try:
             await admin.start()

@@ -23,8 +23,9 @@ from pml.streams.bridge.letters import DeadLetters
 from pml.streams.bridge.patience import patiently
 from pml.streams.bridge.permissions_file import PermissionsWatch, permissions_hash
 from pml.streams.bridge.server import Server
-from pml.streams.connection import broker_errors, client_options
+from pml.streams.connection import client_options
 from pml.streams.log.append import Appender, Outgoing
+from pml.streams.reachability import broker_errors
 from pml.streams.settings import Settings
 
 PERMISSIONS_ID = "file"
@@ -75,7 +76,7 @@ class CatalogLink:
             auto_offset_reset="earliest",
             fetch_max_wait_ms=POLL_MS,
         )
-        with broker_errors(self._settings):
+        async with broker_errors(self._settings):
             await consumer.start()
         try:
             consumer.assign([pair])

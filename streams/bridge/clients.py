@@ -11,9 +11,10 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer
 
 from pml.streams.bridge.letters import DeadLetters
-from pml.streams.connection import broker_errors, client_options, producer_options
+from pml.streams.connection import client_options, producer_options
 from pml.streams.log.append import Appender
 from pml.streams.log.tail import Tails
+from pml.streams.reachability import broker_errors
 from pml.streams.settings import Settings
 
 
@@ -44,7 +45,7 @@ async def clients(settings: Settings) -> AsyncIterator[Clients]:
         for stop in (letters.close, claims.stop, outcomes.stop, tails.stop):
             stack.push_async_callback(stop)
         stack.push_async_callback(_stop, consumer)
-        with broker_errors(settings):
+        async with broker_errors(settings):
             for client in (claims, outcomes, tails, consumer):
                 await client.start()
         yield Clients(claims, outcomes, tails, letters, consumer)

@@ -13,8 +13,9 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from pml.processors.speculation.metrics import Totals, decode_totals, summarise, total
 from pml.schemas.errors import WaitedTooLong
 from pml.schemas.topics import SESSION_PARTITIONS
-from pml.streams.connection import broker_errors, client_options
+from pml.streams.connection import client_options
 from pml.streams.projections.table import changelog_topic, partition_of
+from pml.streams.reachability import broker_errors
 from pml.streams.settings import Settings
 from pml.streams.sources import opened, require_topic
 
@@ -61,18 +62,17 @@ async def read_metrics(settings: Settings, wait_s: float | None = None) -> Metri
     consumer = AIOKafkaConsumer(
         **client_options(settings), auto_offset_reset="earliest", enable_auto_commit=False
     )
-    async with opened(consumer, settings):
-        with broker_errors(settings):
-            await require_topic(consumer, settings.topics.events)
-            ends = {pair.partition: end for pair, end in (await consumer.end_offsets(log)).items()}
-            values: dict[int, bytes | None] = {}
-            if await _exists(consumer, topic, deadline_s):
-                consumer.assign(changelog)
-                await _read_on(consumer, changelog, values)
+    async with opened(consumer, settings), broker_errors(settings):
+        await require_topic(consumer, settings.topics.events)
+        ends = {pair.partition: end for pair, end in (await consumer.end_offsets(log)).items()}
+        values: dict[int, bytes | None] = {}
+        if await _exists(consumer, topic, deadline_s):
+            consumer.assign(changelog)
+            await _read_on(consumer, changelog, values)
+        report = _report(values, ends)
+        while report.lag and time.monotonic() < deadline_s:
+            _keep(values, await consumer.getmany(timeout_ms=POLL_MS))
             report = _report(values, ends)
-            while report.lag and time.monotonic() < deadline_s:
-                _keep(values, await consumer.getmany(timeout_ms=POLL_MS))
-                report = _report(values, ends)
     if report.lag and wait_s is not None:
         raise WaitedTooLong(
             f"the metrics are {report.lag} records behind the log after {wait_s:g} s; `pml status` says "
