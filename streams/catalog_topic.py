@@ -11,6 +11,7 @@ from pml.schemas.catalog import CatalogRecord, PermissionRecord, ServerTools, Sp
 from pml.schemas.codec import decode_catalog, encode
 from pml.streams.connection import client_options, producer_options
 from pml.streams.log.tail import Tails
+from pml.streams.reachability import broker_errors
 from pml.streams.settings import Settings
 from pml.streams.sources import opened
 
@@ -29,7 +30,8 @@ async def read_catalog(settings: Settings) -> Records:
     tails = Tails(client_options(settings), consumers=1)
     values: dict[bytes, bytes | None] = {}
     try:
-        await tails.start()
+        async with broker_errors(settings):
+            await tails.start()
         first = (await tails.beginnings([(topic, 0)]))[topic, 0]
         async for records in tails.read(topic, 0, first, await tails.end(topic, 0)):
             values.update((record.key, record.value) for record in records)

@@ -114,12 +114,21 @@ def _faust_credentials(settings: Settings) -> Any:
 
 def _ssl_context(settings: Settings) -> ssl.SSLContext:
     kafka = settings.kafka
+    # Without any word OpenSSL would ask the terminal for that of an encrypted key.
+    password = kafka.ssl_key_password.get_secret_value() if kafka.ssl_key_password else ""
     try:
         context: ssl.SSLContext = create_ssl_context(
-            cafile=kafka.ssl_cafile, certfile=kafka.ssl_certfile, keyfile=kafka.ssl_keyfile
+            cafile=kafka.ssl_cafile,
+            certfile=kafka.ssl_certfile,
+            keyfile=kafka.ssl_keyfile,
+            password=password,
         )
     except (OSError, ssl.SSLError) as error:
+        named = {"ssl_cafile": kafka.ssl_cafile, "ssl_certfile": kafka.ssl_certfile}
+        named["ssl_keyfile"] = kafka.ssl_keyfile
+        files = ", ".join(f"kafka.{name} ({path})" for name, path in named.items() if path)
         raise ConfigurationError(
-            f"kafka.ssl_cafile, ssl_certfile or ssl_keyfile cannot be used: {error}"
+            f"TLS files cannot be used ({error}): check {files}, and kafka.ssl_key_password if the key is "
+            "encrypted"
         ) from None
     return context

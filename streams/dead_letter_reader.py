@@ -12,6 +12,7 @@ from pml.schemas.errors import PMLError
 from pml.streams.connection import client_options
 from pml.streams.dead_letters import HEADER_PREFIX
 from pml.streams.log.tail import Tails
+from pml.streams.reachability import broker_errors
 from pml.streams.settings import Settings
 
 
@@ -80,7 +81,8 @@ async def read_letter(settings: Settings, letter_id: int) -> DeadLetter:
 async def _tails(settings: Settings) -> AsyncIterator[tuple[Tails, int, int]]:
     tails, place = Tails(client_options(settings), consumers=1), (settings.topics.dead_letters, 0)
     try:
-        await tails.start()
+        async with broker_errors(settings):
+            await tails.start()
         yield tails, (await tails.beginnings([place]))[place], await tails.end(*place)
     finally:
         await tails.stop()

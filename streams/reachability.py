@@ -1,4 +1,4 @@
-"""Why a broker does not take us: aiokafka says only that it could not begin, and keeps the reason to its log."""
+"""Why a broker does not take us: aiokafka says only that it could not begin; the reason goes to its log."""
 
 from __future__ import annotations
 
@@ -123,7 +123,10 @@ def _sasl_refusal(settings: Settings, reason: Exception) -> str | None:
 def _tls_refusal(reason: Exception) -> str | None:
     if isinstance(reason, ssl.SSLCertVerificationError):
         if reason.verify_code in OTHER_NAME:
-            return f"shows a certificate for another name ({reason.verify_message}): check KAFKA_BOOTSTRAP_SERVERS"
+            return (
+                f"shows a certificate for another name ({reason.verify_message}): check "
+                "KAFKA_BOOTSTRAP_SERVERS"
+            )
         return (
             f"shows a certificate that cannot be verified ({reason.verify_message}): kafka.ssl_cafile must "
             "name the authority that signed it"
@@ -135,15 +138,14 @@ def _tls_refusal(reason: Exception) -> str | None:
 
 def _was_closed(reason: Exception) -> bool:
     """Whether there was a connection, and the other side ended it."""
-    ended = (ConnectionResetError, BrokenPipeError, ssl.SSLError)
-    return isinstance(reason, ended) or (
-        isinstance(reason, KafkaConnectionError) and " closed" in str(reason)
-    )
+    if isinstance(reason, KafkaConnectionError):
+        return " closed" in str(reason)
+    return isinstance(reason, (ConnectionResetError, BrokenPipeError, ssl.SSLError))
 
 
 def _forbidden(settings: Settings, error: Exception) -> BrokerRefused:
     user = settings.kafka.sasl_username or "the owner of kafka.ssl_certfile"
     return BrokerRefused(
-        f"the broker at {bootstrap_servers(settings)} does not let {user} do this ({error}): give it the rights "
-        "on PML's topics and groups (docs/reference/topics.md)"
+        f"the broker at {bootstrap_servers(settings)} does not let {user} do this ({error}): give it the "
+        "rights on PML's topics and groups (docs/reference/topics.md)"
     )

@@ -53,6 +53,7 @@ class KafkaSettings(Group):
     ssl_cafile: Path | None = None
     ssl_certfile: Path | None = None
     ssl_keyfile: Path | None = None
+    ssl_key_password: SecretStr | None = None
     session_timeout_s: float = Field(default=10, ge=1, le=300)
     heartbeat_s: float = Field(default=2, gt=0, le=60)
     group_instance_id: str | None = None
@@ -61,6 +62,8 @@ class KafkaSettings(Group):
     def _whole(self) -> KafkaSettings:
         if "SASL" in self.security_protocol and not (self.sasl_username and self.sasl_password):
             raise ValueError(f"{self.security_protocol} needs sasl_username and sasl_password")
+        if self.ssl_keyfile and not self.ssl_certfile:
+            raise ValueError("ssl_keyfile needs ssl_certfile")
         if self.heartbeat_s * 3 > self.session_timeout_s:
             raise ValueError("session_timeout_s must be at least three times heartbeat_s")
         return self

@@ -21,7 +21,11 @@ ALIASES: dict[str, SettingPath] = {
     "KAFKA_BOOTSTRAP_SERVERS": ("kafka", "bootstrap_servers"),
     "CLICKHOUSE_URL": ("clickhouse", "url"),
 }
-SECRETS: tuple[tuple[str, str], ...] = (("kafka", "sasl_password"), ("clickhouse", "url"))
+SECRETS: tuple[tuple[str, str], ...] = (
+    ("kafka", "sasl_password"),
+    ("kafka", "ssl_key_password"),
+    ("clickhouse", "url"),
+)
 PATHS = ("data_dir", "mcp_servers", "mcp_permissions")
 KAFKA_PATHS = ("ssl_cafile", "ssl_certfile", "ssl_keyfile")
 

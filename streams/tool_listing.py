@@ -9,7 +9,7 @@ from typing import Any
 
 from pml.processors.speculation.guard import Refusal, can_speculate, grant
 from pml.schemas.catalog import ServerTools, Tool
-from pml.schemas.errors import BrokerUnavailable, ConfigurationError
+from pml.schemas.errors import BrokerRefused, BrokerUnavailable, ConfigurationError
 from pml.schemas.identifiers import split_tool
 from pml.schemas.permissions import PermissionFile
 from pml.streams.bridge.permissions_file import permissions_hash, read_permissions
@@ -27,9 +27,15 @@ POLL_S = 0.25
 
 
 async def known_servers(settings: Settings) -> dict[str, ServerTools]:
-    """The servers as the bridge published them; empty where no broker runs."""
+    """The servers as the bridge published them; empty where no broker runs.
+
+    Raises:
+        BrokerRefused: one runs, and does not take us.
+    """
     try:
         return servers_of(await read_catalog(settings))
+    except BrokerRefused:
+        raise
     except BrokerUnavailable:
         return {}
 

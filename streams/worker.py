@@ -19,6 +19,7 @@ import uvloop
 from pml.schemas.errors import ConfigurationError, PMLError
 from pml.streams.health import Health
 from pml.streams.logs import configure_logging
+from pml.streams.reachability import broker_errors
 from pml.streams.settings import Settings
 from pml.streams.telemetry import serve
 from pml.streams.topics import ensure_changelog, ensure_topics
@@ -107,7 +108,7 @@ async def run_roles(settings: Settings, names: Sequence[str], stop: asyncio.Even
             health.starting()
             health.progress(metrics=endpoint.address)
         roles = [load_role(name)(settings, healths[name]) for name in names]
-        await _run_together(roles, healths, stop)
+        await _run_together(settings, roles, healths, stop)
     finally:
         endpoint.close()
 
@@ -145,8 +146,13 @@ async def _until_signalled(settings: Settings, names: Sequence[str]) -> None:
     log.info("stopped")
 
 
-async def _run_together(roles: Sequence[Role], healths: Mapping[str, Health], stop: asyncio.Event) -> None:
-    tasks = [asyncio.create_task(_run_one(role, healths[role.name], stop), name=role.name) for role in roles]
+async def _run_together(
+    settings: Settings, roles: Sequence[Role], healths: Mapping[str, Health], stop: asyncio.Event
+) -> None:
+    tasks = [
+        asyncio.create_task(_run_one(settings, role, healths[role.name], stop), name=role.name)
+        for role in roles
+    ]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:
@@ -161,9 +167,10 @@ async def _run_together(roles: Sequence[Role], healths: Mapping[str, Health], st
             raise result
 
 
-async def _run_one(role: Role, health: Health, stop: asyncio.Event) -> None:
+async def _run_one(settings: Settings, role: Role, health: Health, stop: asyncio.Event) -> None:
     try:
-        await _run_watched(role, health, stop)
+        async with broker_errors(settings):
+            await _run_watched(role, health, stop)
     except Exception as error:
         log.error("role failed", failed=role.name, error=str(error), exc_info=not isinstance(error, PMLError))
         health.failed(error)
