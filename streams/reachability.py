@@ -96,9 +96,12 @@ def explained(settings: Settings, reason: Exception) -> BrokerUnavailable:
     if told is not None:
         return BrokerRefused(f"{place} {told}")
     if _was_closed(reason):
+        # Whether TLS's alert that says so is read before the end of the connection is a matter of luck.
+        anonymous = kafka.security_protocol == "SSL" and not kafka.ssl_certfile
+        certificate = ", or a client certificate (kafka.ssl_certfile)" if anonymous else ""
         return BrokerUnavailable(
-            f"{place} closes the connection, kafka.security_protocol being {kafka.security_protocol}: it may "
-            "want another one (TLS or not, a password or not), or be starting"
+            f"{place} closes the connection; kafka.security_protocol is {kafka.security_protocol}: it may "
+            f"want TLS, none, or a password{certificate}"
         )
     return BrokerUnavailable(
         f"{place} does not answer ({str(reason) or type(reason).__name__}); "

@@ -21,7 +21,7 @@ from aiokafka.errors import (
 from pml.schemas.errors import BrokerUnavailable, ConfigurationError, TopicMismatch
 from pml.schemas.topics import SESSION_PARTITIONS, TopicSpec
 from pml.streams.connection import client_options
-from pml.streams.reachability import broker_errors
+from pml.streams.reachability import FORBIDDEN, broker_errors
 from pml.streams.settings import Settings
 
 # One node makes seven topics in under a second; a busy cluster takes several.
@@ -176,8 +176,10 @@ async def _create(admin: AIOKafkaAdminClient, topics: list[NewTopic]) -> None:
             raise _refusal(name, code, message)
 
 
-def _refusal(topic: str, code: int, message: str | None) -> ConfigurationError:
-    reason = message or for_code(code).__name__
+def _refusal(topic: str, code: int, message: str | None) -> Exception:
+    if for_code(code) in FORBIDDEN:
+        return for_code(code)(f"create {topic}")
+    reason = (message or for_code(code).__name__).rstrip(".")
     return ConfigurationError(
         f"the broker refuses topic {topic}: {reason}. Check the rights of kafka.sasl_username and "
         "kafka.replication_factor"
