@@ -19,6 +19,7 @@ from pml.streams.connection import (
 from pml.streams.local.processes import ProcessId
 from pml.streams.local.stack import Stack, write_stack
 from pml.streams.settings import Settings
+from tests.fixtures.secured_broker import Authority
 
 
 def running(data_dir: Path, process: ProcessId) -> None:
@@ -79,3 +80,23 @@ def test_tls_files_that_do_not_exist_are_named(tmp_path: Path) -> None:
     kafka = {"bootstrap_servers": "a:1", "security_protocol": "SSL", "ssl_cafile": tmp_path / "no.pem"}
     with pytest.raises(ConfigurationError, match="ssl_cafile"):
         client_options(Settings.load(data_dir=tmp_path, kafka=kafka))
+
+
+def test_an_encrypted_key_needs_its_password_and_never_asks_the_terminal(tmp_path: Path) -> None:
+    certificate, key = Authority(tmp_path, "an authority").issue("somebody", "opens it")
+    kafka = {
+        "bootstrap_servers": "a:1",
+        "security_protocol": "SSL",
+        "ssl_certfile": certificate,
+        "ssl_keyfile": key,
+    }
+    with pytest.raises(ConfigurationError, match="ssl_key_password"):
+        client_options(Settings.load(data_dir=tmp_path, kafka=kafka))
+    settings = Settings.load(data_dir=tmp_path, kafka={**kafka, "ssl_key_password": "opens it"})
+    assert client_options(settings)["security_protocol"] == "SSL"
+    assert faust_broker(settings)["broker_credentials"].protocol.value == "SSL"
+
+
+def test_a_key_without_its_certificate_is_a_wrong_setting(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="ssl_keyfile needs ssl_certfile"):
+        Settings.load(data_dir=tmp_path, kafka={"ssl_keyfile": tmp_path / "a.key"})
