@@ -13,6 +13,8 @@ from pml.schemas.base import Json, Model, Name
 from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.schemas.workflow import Workflow
 
+DeadlineKind = Literal["task", "retry", "run", "speculation", "decision", "approval"]
+
 
 class CommandData(Model):
     """What a command says; a subclass names its type and version."""
@@ -31,12 +33,36 @@ class RunStart(CommandData):
     context: dict[str, Json] = {}
 
 
+Why = Annotated[str, Field(max_length=2_000)]
+"""What somebody says about their decision; it is kept in the log, sanitised."""
+
+
+class RunContinue(CommandData):
+    """Go on with a run that waits at a checkpoint.
+
+    `checkpoint_id` says which one is meant; without it, the one that it waits at.
+    """
+
+    TYPE = "run.continue"
+
+    checkpoint_id: Name | None = None
+    reason: Why = ""
+
+
+class RunAbort(CommandData):
+    """Stop a run: nothing new begins, safe calls are given up, an unsafe one that runs is awaited."""
+
+    TYPE = "run.abort"
+
+    reason: Why = ""
+
+
 class DeadlineReach(CommandData):
     """The orchestrator's own clock: this deadline is due."""
 
     TYPE = "deadline.reach"
 
-    kind: Literal["task", "retry", "run", "speculation"]
+    kind: DeadlineKind
     target: str = ""
     attempt: int = 0
     due_at_ms: int
@@ -56,13 +82,13 @@ class Command(Model):
     data: SerializeAsAny[CommandData]
 
 
-COMMANDS: dict[str, type[CommandData]] = {model.TYPE: model for model in (RunStart, DeadlineReach)}
+COMMANDS: dict[str, type[CommandData]] = {
+    model.TYPE: model for model in (RunStart, RunContinue, RunAbort, DeadlineReach)
+}
 
 PLANNED_COMMANDS = frozenset(
     {
-        "run.continue",
         "run.replan",
-        "run.abort",
         "run.retry",
         "run.score",
         "task.resolve",

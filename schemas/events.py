@@ -13,9 +13,12 @@ from pydantic import SerializeAsAny
 from pml.schemas.base import Coordinate, Json, Record, ThresholdContext
 from pml.schemas.calls import CallError, Effect
 from pml.schemas.permissions import RetryRule
+from pml.schemas.workflow import OnTimeout
 
 Fate = Literal["served", "discarded", "failed"]
 ServedBy = Literal["call", "speculation", "joined", "repeat"]
+PauseReason = Literal["per_layer", "on_error", "manual"]
+Choice = Literal["continue", "replan", "abort"]
 SpeculationKind = Literal["layer", "branch", "prediction", "exploration"]
 
 
@@ -111,9 +114,60 @@ class RunFailed(RunEnded):
 
 
 class RunAborted(RunEnded):
-    """Somebody stopped it."""
+    """Somebody stopped it, or nobody decided in time."""
 
     TYPE = "run.aborted"
+
+    aborted_by: str = ""
+    reason: str = ""
+
+
+class Decided(EventData):
+    """What a command or a time-out settled: who, and why.
+
+    `command_hash` is the content of the command, so that the same one is obeyed once.
+    """
+
+    decided_by: str = ""
+    reason: str = ""
+    command_hash: str = ""
+
+
+class CheckpointReached(EventData):
+    """A layer has ended at a decision point; `next_layer` is absent where nothing is left to run."""
+
+    TYPE = "checkpoint.reached"
+
+    checkpoint_id: str
+    because: PauseReason
+    layer: int
+    next_layer: int | None = None
+    task_ids: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+
+
+class DecisionRequired(EventData):
+    """The run waits for a decision until `deadline_at`; then `on_timeout` is done."""
+
+    TYPE = "decision.required"
+
+    checkpoint_id: str
+    following: int
+    errors: int = 0
+    choices: tuple[Choice, ...] = ("continue", "replan", "abort")
+    deadline_at: str
+    on_timeout: OnTimeout = "abort"
+
+
+class DecisionMade(Decided):
+    """What becomes of a run that waited, or that is to stop; `run_status` is its status from here."""
+
+    TYPE = "decision.made"
+
+    checkpoint_id: str | None = None
+    choice: Choice
+    timed_out: bool = False
+    run_status: Literal["running", "waiting"] = "running"
 
 
 class LayerReleased(EventData):
@@ -338,6 +392,9 @@ EVENTS: dict[str, type[EventData]] = {
         RunCompleted,
         RunFailed,
         RunAborted,
+        CheckpointReached,
+        DecisionRequired,
+        DecisionMade,
         LayerReleased,
         BranchTaken,
         TaskStarted,

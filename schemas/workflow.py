@@ -12,6 +12,7 @@ TASKS_MAX = 500
 LAYER_TASKS_MAX = 200
 DEPTH_MAX = 100
 
+OnTimeout = Literal["abort", "continue"]
 NodeId = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
 
 
@@ -106,12 +107,24 @@ class Decision(Model):
 
 
 class Options(Model):
-    """How a run is run."""
+    """How a run is run.
+
+    `decision_points` holds `per_layer`, `on_error`, or ids of tasks after which the run waits (`manual`
+    may stand beside them). Time-outs that are not given are those of the settings.
+    """
 
     per_layer_validation: bool = False
-    decision_points: tuple[str, ...] = ()
+    decision_points: Annotated[tuple[Annotated[str, Field(max_length=64)], ...], Field(max_length=500)] = ()
     timeout_s: float | None = Field(default=None, gt=0, le=86_400)
     speculation: Literal["on", "off"] = "on"
+    decision_timeout_s: float | None = Field(default=None, gt=0, le=86_400)
+    approval_timeout_s: float | None = Field(default=None, gt=0, le=86_400)
+    on_timeout: OnTimeout | None = None
+
+    @field_validator("decision_points", mode="before")
+    @classmethod
+    def _one_point(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
 
     @field_validator("speculation", mode="before")
     @classmethod

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from pml.processors.workflow import conditions
+from pml.processors.workflow.checkpoints import pause, pause_reason
 from pml.processors.workflow.draft import Draft, full_expression
 from pml.processors.workflow.graph import OTHERWISE, DecisionNode, Graph
 from pml.processors.workflow.release import release
 from pml.processors.workflow.settling import discard_all
-from pml.processors.workflow.state import Run
+from pml.processors.workflow.state import Abort, Run
 from pml.schemas.errors import PMLError
-from pml.schemas.events import BranchTaken, RunCompleted, RunCounts, RunEnded, RunFailed
+from pml.schemas.events import BranchTaken, RunAborted, RunCompleted, RunCounts, RunEnded, RunFailed
 from pml.schemas.sanitiser import sanitise_text
 
 _REASON_BYTES_MAX = 500
@@ -19,32 +20,37 @@ _REASON_BYTES_MAX = 500
 
 def advance(draft: Draft, run_id: str) -> None:
     """Do everything that the run's state now allows; what is served at once may release more."""
-    while True:
+    while draft.run(run_id).waits.pause is None:
         _take_branches(draft, run_id)
         run = draft.run(run_id)
         assert run.graph is not None
-        if not _layer_ended(run, run.graph):
-            return
         following = _next_layer(run, run.graph)
+        if not _ended_before(run, run.graph, following):
+            return
+        because = pause_reason(run, run.graph, following)
+        if because is not None:
+            pause(draft, run_id, because, following)
+            return
         if following is None:
             _end(draft, run_id)
             return
         release(draft, run_id, following)
 
 
-def _layer_ended(run: Run, graph: Graph) -> bool:
-    """Asked from the last layer back: what is open is most likely there."""
-    return run.layer < 0 or all(
-        run.task(name).ended for layer in graph.layers[run.layer :: -1] for name in layer
-    )
-
-
 def _next_layer(run: Run, graph: Graph) -> int | None:
-    """The next layer that has a task which has not ended."""
+    """The next layer that has a task for which nothing was begun."""
     for number in range(run.layer + 1, len(graph.layers)):
-        if not all(run.task(name).ended for name in graph.layers[number]):
+        if any(run.unreleased(name) for name in graph.layers[number]):
             return number
     return None
+
+
+def _ended_before(run: Run, graph: Graph, following: int | None) -> bool:
+    """Whether every task of the layers before this one has ended; of all layers where there is none.
+
+    Asked from the last layer back: what is open is most likely there.
+    """
+    return all(run.task(name).ended for layer in graph.layers[:following][::-1] for name in layer)
 
 
 def _take_branches(draft: Draft, run_id: str) -> None:
@@ -85,10 +91,25 @@ def _outcome(draft: Draft, run: Run, decision: DecisionNode) -> str:
 def _end(draft: Draft, run_id: str) -> None:
     discard_all(draft, run_id, reason="unused")
     run = draft.run(run_id)
+    draft.emit(_ended(draft, run), run)
+
+
+def _ended(draft: Draft, run: Run) -> RunEnded:
+    fields, abort = summary(draft, run), run.waits.abort
+    if abort is not None:
+        return RunAborted(**fields, error=_aborted(run, abort), aborted_by=abort.by, reason=abort.reason)
     error = _error(run, late=draft.now_ms >= run.deadline_ms)
-    fields = summary(draft, run)
-    ended: RunEnded = RunFailed(**fields, error=error) if error else RunCompleted(**fields)
-    draft.emit(ended, run)
+    return RunFailed(**fields, error=error) if error else RunCompleted(**fields)
+
+
+def _aborted(run: Run, abort: Abort) -> dict[str, Any]:
+    """What the end of a stopped run says; an unsafe call of unknown outcome is named."""
+    unknown = [task_id for task_id, task in run.tasks.items() if task.status == "unknown"]
+    if abort.code == "DECISION_TIMEOUT":
+        message = "nobody decided in time; decide sooner, or set options.decision_timeout_s or on_timeout"
+    else:
+        message = f"stopped by {abort.by}" + (f": {abort.reason}" if abort.reason else "")
+    return as_error(abort.code, message, unknown)
 
 
 def summary(draft: Draft, run: Run) -> dict[str, Any]:

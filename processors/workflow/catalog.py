@@ -25,6 +25,7 @@ from pml.schemas.catalog import (
 )
 from pml.schemas.identifiers import split_tool
 from pml.schemas.permissions import PermissionFile
+from pml.schemas.workflow import OnTimeout
 
 V = TypeVar("V")
 
@@ -44,6 +45,11 @@ class Policy:
     budget_name: BudgetName = "normal"
     runs_live_max: int = 64
     runs_remembered_max: int = 1_000
+    commands_remembered_max: int = 1_000
+    decision_timeout_ms: int = 60_000
+    approval_timeout_ms: int = 300_000
+    on_timeout: OnTimeout = "abort"
+    four_eyes: bool = False
 
     @property
     def budget(self) -> Budget:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from pml.processors.workflow import conditions, references
+from pml.processors.workflow.checkpoints import MANUAL, POINTS
 from pml.processors.workflow.graph import Graph, build, dependencies, layer_numbers
 from pml.schemas.catalog import ServerTools
 from pml.schemas.errors import WorkflowInvalid
@@ -51,10 +52,19 @@ def _check_shape(workflow: Workflow) -> None:
             "NOT_SUPPORTED",
             f"this release runs tools only; a capability is named by: {', '.join(unsupported)}",
         )
-    if workflow.options.per_layer_validation or workflow.options.decision_points:
+    _check_points(workflow)
+
+
+def _check_points(workflow: Workflow) -> None:
+    """A decision point is a word or a task of the workflow; `manual` alone would never wait."""
+    points = workflow.options.decision_points
+    named = [point for point in points if point not in POINTS]
+    missing = sorted(set(named) - {task.id for task in workflow.tasks})
+    if missing or (MANUAL in points and not named):
+        wrong = ", ".join(missing) if missing else MANUAL
         raise WorkflowInvalid(
-            "NOT_SUPPORTED",
-            "this release has no decision points; leave out per_layer_validation and decision_points",
+            "UNKNOWN_DECISION_POINT",
+            f"decision_points: {wrong}; name per_layer, on_error, or tasks of the workflow to wait after",
         )
 
 

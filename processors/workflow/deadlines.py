@@ -48,7 +48,10 @@ def _of_run(run: Run) -> Iterator[Deadline]:
             yield Deadline("task", run.run_id, task_id, task.attempt, task.call.deadline_ms)
         elif task.status == "pending" and task.retry_ms is not None:
             yield Deadline("retry", run.run_id, task_id, task.attempt, task.retry_ms)
-    if _has_something_to_end(run):
+    pause = run.waits.pause
+    if pause is not None:
+        yield Deadline("decision", run.run_id, pause.checkpoint_id, 0, pause.deadline_ms)
+    if run.status == "running" and _has_something_to_end(run):
         yield Deadline("run", run.run_id, "", 0, run.deadline_ms)
 
 

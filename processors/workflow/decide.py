@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pml.processors.speculation import planner
 from pml.processors.workflow.catalog import Catalog
+from pml.processors.workflow.commanding import obey
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.inputs import Input, Payloads, Step, Unreadable
 from pml.processors.workflow.outcomes import end_call
@@ -73,10 +74,16 @@ def _obey(draft: Draft, command: Command, known: Session | None) -> None:
         start_run(draft, command, command.data, known)
         if draft.completed:
             _speculate_everywhere(draft)
-    elif isinstance(command.data, DeadlineReach) and known is not None:
-        _sweep(draft)
-        reach_deadline(draft, command, command.data)
-        _speculate_everywhere(draft)
+    elif isinstance(command.data, DeadlineReach):
+        if known is not None:
+            _sweep(draft)
+            reach_deadline(draft, command, command.data)
+            _speculate_everywhere(draft)
+    else:
+        if known is not None:
+            _sweep(draft)
+        if obey(draft, command, known):
+            _speculate_everywhere(draft)
 
 
 def _decide_outcome(draft: Draft, outcome: CallEnded) -> None:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from pml.processors.speculation.touches import any_overlap
 from pml.processors.workflow.copying import replace
+from pml.processors.workflow.evolve_decisions import DECISIONS, ended_run, remembered
+from pml.processors.workflow.folding import address_of
+from pml.processors.workflow.folding import run_of as _run
+from pml.processors.workflow.folding import with_run as _with_run
+from pml.processors.workflow.folding import with_task as _with_task
+from pml.processors.workflow.folding import without as _without
 from pml.processors.workflow.graph import build
-from pml.processors.workflow.inputs import Address
 from pml.processors.workflow.learning import domain_of, learned_name
 from pml.processors.workflow.state import Accounts, Call, Run, RunStatus, Session, Speculation, TaskState
 from pml.schemas import events as e
-from pml.schemas.base import Coordinate
 from pml.schemas.errors import LogCorrupted
 from pml.schemas.times import from_rfc3339
 from pml.schemas.workflow import Workflow
 
 HOUR_MS = 3_600_000
-V = TypeVar("V")
 _ENDS: dict[str, RunStatus] = {
     e.RunCompleted.TYPE: "completed",
     e.RunFailed.TYPE: "failed",
@@ -35,7 +38,8 @@ def evolve(session: Session | None, event: e.Event) -> Session:
     time_ms = from_rfc3339(event.occurred_at)
     current = _following(session, event, time_ms)
     handler = _HANDLERS.get(event.type)
-    return handler(current, event, event.data) if handler else current
+    folded = handler(current, event, event.data) if handler else current
+    return remembered(folded, event, event.data) if isinstance(event.data, e.Decided) else folded
 
 
 def workflow_of(definition: Mapping[str, Any]) -> Workflow:
@@ -88,10 +92,7 @@ def _run_started(session: Session, event: e.Event, data: e.RunStarted) -> Sessio
 
 
 def _run_ended(session: Session, event: e.Event, data: e.RunEnded) -> Session:
-    run = _run(session, event)
-    return _with_run(
-        session, replace(run, status=_ENDS[event.type], graph=None, tasks={}, decisions={}, path=())
-    )
+    return ended_run(session, _run(session, event), _ENDS[event.type])
 
 
 def _layer_released(session: Session, event: e.Event, data: e.LayerReleased) -> Session:
@@ -298,32 +299,6 @@ def _call(event: e.Event, data: e.Started, time_ms: int) -> Call:
     )
 
 
-def _run(session: Session, event: e.Event) -> Run:
-    run = session.runs.get(event.run_id or "")
-    if run is None:
-        raise LogCorrupted(
-            f"{event.id} ({event.type}) names run {event.run_id}, which the session does not have"
-        )
-    return run
-
-
-def _with_run(session: Session, run: Run) -> Session:
-    return replace(session, runs={**session.runs, run.run_id: run})
-
-
-def _with_task(session: Session, run: Run, task_id: str, task: TaskState) -> Session:
-    return _with_run(session, replace(run, tasks={**run.tasks, task_id: task}))
-
-
-def _without(mapping: Mapping[str, V], key: str) -> dict[str, V]:
-    return {name: value for name, value in mapping.items() if name != key}
-
-
-def address_of(coordinate: Coordinate) -> Address:
-    """The address of a coordinate."""
-    return coordinate.topic, coordinate.partition, coordinate.offset
-
-
 _HANDLERS: dict[str, Callable[[Session, e.Event, Any], Session]] = {
     e.RunStarted.TYPE: _run_started,
     e.RunCompleted.TYPE: _run_ended,
@@ -340,4 +315,5 @@ _HANDLERS: dict[str, Callable[[Session, e.Event, Any], Session]] = {
     e.SpeculationHeld.TYPE: _speculation_held,
     e.SpeculationReady.TYPE: _speculation_ready,
     e.SpeculationEnded.TYPE: _speculation_ended,
+    **DECISIONS,
 }

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pml.processors.workflow import conditions, references
-from pml.schemas.workflow import Argument, Condition, Reference, Task, Workflow
+from pml.schemas.workflow import Argument, Condition, Options, Reference, Task, Workflow
 
 OTHERWISE = "case:default"
 """The outcome of a decision that has no branch of its own for what came out."""
@@ -43,6 +43,7 @@ class Graph:
     nodes: Mapping[str, Node]
     decisions: Mapping[str, DecisionNode]
     layers: tuple[tuple[str, ...], ...]
+    options: Options = field(default_factory=Options)
 
     def outcomes_of(self, decision_id: str) -> frozenset[str]:
         """The outcomes of a decision that have a branch of their own."""
@@ -101,7 +102,7 @@ def build(workflow: Workflow) -> Graph:
         item.id: DecisionNode(item.id, item.expression, conditions.nodes_of(item.expression))
         for item in workflow.decisions
     }
-    return Graph(nodes, decisions, _layers(nodes))
+    return Graph(nodes, decisions, _layers(nodes), workflow.options)
 
 
 def _node(task: Task, waits: frozenset[str], layer: int) -> Node:

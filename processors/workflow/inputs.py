@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pml.schemas.calls import CallCancel, CallEnded, CallRun, ToolResult, task_value
 from pml.schemas.codec import decode_command, decode_outcome
-from pml.schemas.commands import Command, CommandData
+from pml.schemas.commands import Command, CommandData, DeadlineKind
 from pml.schemas.events import Event
 from pml.schemas.topics import Topics
 
@@ -73,7 +73,7 @@ class GoneCall:
 class Deadline:
     """Something that must be decided about when the log's time reaches `due_at_ms`."""
 
-    kind: Literal["task", "retry", "run", "speculation"]
+    kind: DeadlineKind
     run_id: str
     target: str
     attempt: int

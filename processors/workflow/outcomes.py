@@ -140,19 +140,21 @@ def end_task(draft: Draft, run_id: str, task_id: str, task: TaskState, outcome: 
         draft.run(run_id),
         task_id,
         error,
-        retry_at_ms=retry_at_ms(draft, task, error),
+        retry_at_ms=retry_at_ms(draft, draft.run(run_id), task, error),
         started_at=outcome.started_at,
         duration_ms=outcome.duration_ms,
     )
 
 
-def retry_at_ms(draft: Draft, task: TaskState, error: CallError) -> int | None:
+def retry_at_ms(draft: Draft, run: Run, task: TaskState, error: CallError) -> int | None:
     """When the next attempt begins; None where there is none.
 
     Only errors marked retryable, and only tools that may be repeated: their starting event carries
-    the rule (DESIGN §5).
+    the rule (DESIGN §5). A run that is being stopped begins nothing.
     """
-    if task.retry is None or not error.retryable or task.attempt >= task.retry.attempts:
+    if run.waits.abort is not None or task.retry is None or not error.retryable:
+        return None
+    if task.attempt >= task.retry.attempts:
         return None
     return draft.now_ms + (task.retry.backoff_ms << (task.attempt - 1))
 

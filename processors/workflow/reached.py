@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from pml.processors.workflow.aborting import stop
 from pml.processors.workflow.advance import advance
+from pml.processors.workflow.deciding import reach_decision
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.outcomes import call_again, retry_at_ms
-from pml.processors.workflow.release import skip_task
 from pml.processors.workflow.settling import (
     abandon_call,
-    discard_all,
     end_speculation,
     fail_task,
     joined_tasks,
@@ -38,8 +38,10 @@ def reach_deadline(draft: Draft, command: Command, data: DeadlineReach) -> None:
     run = next((run for run in draft.runs if run.run_id == run_id and run.live), None)
     if run is None:
         return
-    if data.kind == "run":
-        if run.deadline_ms <= draft.now_ms:
+    if data.kind == "decision":
+        reach_decision(draft, run, data.target)
+    elif data.kind == "run":
+        if run.status == "running" and run.deadline_ms <= draft.now_ms:
             _end_run(draft, run_id)
     else:
         _reach_task(draft, run_id, data)
@@ -77,20 +79,11 @@ def _give_up_task(draft: Draft, run_id: str, task_id: str, task: TaskState) -> N
     if task.call.effect == "write":
         unknown_task(draft, run, task_id, _BRIDGE_GONE)
         return
-    fail_task(draft, run, task_id, _BRIDGE_GONE, retry_at_ms=retry_at_ms(draft, task, _BRIDGE_GONE))
+    fail_task(draft, run, task_id, _BRIDGE_GONE, retry_at_ms=retry_at_ms(draft, run, task, _BRIDGE_GONE))
     abandon_call(draft, run, task.call, "timeout")
 
 
 def _end_run(draft: Draft, run_id: str) -> None:
     """Skip what has not started, give up safe calls; an unsafe one that runs is awaited."""
-    run = draft.run(run_id)
-    assert run.graph is not None
-    for node in run.graph.nodes.values():
-        task = draft.run(run_id).task(node.id)
-        if task.status == "pending":
-            skip_task(draft, run_id, node, "run_ended", "options.timeout_s")
-        elif task.status == "running" and task.call and task.call.effect == "read":
-            fail_task(draft, draft.run(run_id), node.id, _RUN_OVER)
-            abandon_call(draft, draft.run(run_id), task.call, "run_timeout")
-    discard_all(draft, run_id, "aborted")
+    stop(draft, run_id, "options.timeout_s", _RUN_OVER)
     advance(draft, run_id)

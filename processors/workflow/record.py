@@ -17,15 +17,20 @@ from pml.processors.workflow.evolve import workflow_of
 from pml.processors.workflow.graph import Graph, build
 from pml.processors.workflow.inputs import Address
 from pml.processors.workflow.state import (
+    NO_WAITS,
     UNNAMED,
+    Abort,
     Accounts,
+    Approval,
     Call,
     Counts,
+    Pause,
     Run,
     Session,
     Speculation,
     TaskState,
     TaskStatus,
+    Waits,
 )
 from pml.schemas.errors import LogCorrupted
 from pml.schemas.events import Event, RunStarted, ServedBy
@@ -63,6 +68,7 @@ def encode_session(session: Session) -> bytes:
         "at": [session.epoch, session.seq, session.last_offset, session.last_event_ms],
         "accounts": _values(session.accounts),
         "doubtful": session.doubtful,
+        **({"obeyed": session.obeyed} if session.obeyed else {}),
         "topics": topics,
     }
     return orjson.dumps(head | fields_)
@@ -98,6 +104,7 @@ def decode_session(data: bytes, definitions: Callable[[str], bytes | None]) -> S
         speculations={item.call.call_id: item for item in speculations},
         doubtful={call_id: tuple(touches) for call_id, touches in record["doubtful"].items()},
         accounts=Accounts(*record["accounts"]),
+        obeyed=record.get("obeyed", {}),
     )
 
 
@@ -111,7 +118,7 @@ def _open(data: bytes) -> dict[str, Any]:
 
 
 def _graph(item: list[Any], definitions: Callable[[str], bytes | None]) -> Graph | MissingDefinition | None:
-    if item[1] != "running":
+    if item[1] not in {"running", "waiting"}:
         return None
     data = definitions(item[0])
     return MissingDefinition(item[0]) if data is None else build(workflow_of(_open(data)["definition"]))
@@ -153,7 +160,26 @@ def _run_out(run: Run, topics: list[str]) -> list[Any]:
         run.first_failure,
         run.workflow_type,
         run.domain,
+        *([_waits_out(run.waits)] if run.waits != NO_WAITS else []),
     ]
+
+
+def _waits_out(waits: Waits) -> list[Any]:
+    pause, abort = waits.pause, waits.abort
+    numbers = [waits.checkpoints, waits.cleared, waits.errors, waits.since_ms]
+    return [*numbers, _values(pause) if pause else None, _values(abort) if abort else None]
+
+
+def _waits_in(row: list[Any]) -> Waits:
+    checkpoints, cleared, errors, since_ms, pause, abort = row
+    return Waits(
+        checkpoints,
+        cleared,
+        errors,
+        since_ms,
+        Pause(*pause) if pause else None,
+        Abort(*abort) if abort else None,
+    )
 
 
 def _run_in(item: list[Any], topics: list[str], graph: Graph | None) -> Run:
@@ -179,6 +205,7 @@ def _run_in(item: list[Any], topics: list[str], graph: Graph | None) -> Run:
         first_failure=item[15],
         workflow_type=item[16] if len(item) > 16 else UNNAMED,
         domain=item[17] if len(item) > 17 else UNNAMED,
+        waits=_waits_in(item[18]) if len(item) > 18 else NO_WAITS,
     )
 
 
@@ -195,6 +222,8 @@ def _task_out(task: TaskState, topics: list[str]) -> list[Any]:
         task.retry_ms,
         [task.retry.attempts, task.retry.backoff_ms] if task.retry else None,
         _values(task.call) if task.call else None,
+        task.earlier or None,
+        _values(task.approval) if task.approval else None,
     ]
     while row[-1] is None or row[-1] == "":
         row.pop()
@@ -202,9 +231,9 @@ def _task_out(task: TaskState, topics: list[str]) -> list[Any]:
 
 
 def _task_in(row: list[Any], topics: list[str]) -> TaskState:
-    status, attempt, served_by, early, result, serves, skip_reason, retry_ms, retry, call = row + [None] * (
-        10 - len(row)
-    )
+    whole = row + [None] * (12 - len(row))
+    status, attempt, served_by, early, result, serves, skip_reason, retry_ms, retry, call = whole[:10]
+    earlier, approval = whole[10:12]
     return TaskState(
         status=_STATUSES[status],
         attempt=attempt,
@@ -217,6 +246,8 @@ def _task_in(row: list[Any], topics: list[str]) -> TaskState:
         retry_ms=retry_ms,
         retry=RetryRule(attempts=retry[0], backoff_ms=retry[1]) if retry else None,
         call=_call_in(call) if call else None,
+        earlier=earlier or 0,
+        approval=Approval(*approval) if approval else None,
     )
 
 

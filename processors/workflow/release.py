@@ -26,7 +26,7 @@ def release(draft: Draft, run_id: str, layer: int) -> None:
     """Start a layer. Its reads are served before its writes start (DESIGN §4, condition 3)."""
     run = draft.run(run_id)
     assert run.graph is not None
-    open_ids = tuple(name for name in run.graph.layers[layer] if not run.task(name).ended)
+    open_ids = tuple(name for name in run.graph.layers[layer] if run.unreleased(name))
     draft.emit(LayerReleased(layer=layer, task_ids=open_ids), run)
     prepared = [item for name in open_ids if (item := _prepare_or_end(draft, run_id, name)) is not None]
     for item in sorted(prepared, key=lambda item: not item.reads):

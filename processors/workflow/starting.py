@@ -8,11 +8,12 @@ from pml.processors.workflow import conditions
 from pml.processors.workflow.advance import advance
 from pml.processors.workflow.check import checked_graph
 from pml.processors.workflow.draft import Draft, full_context
+from pml.processors.workflow.obedience import Conflict, SessionFull
 from pml.processors.workflow.settling import coordinate_of
 from pml.processors.workflow.state import Run, Session
 from pml.schemas.canonical import canonical_json, value_hash
 from pml.schemas.commands import Command, RunStart
-from pml.schemas.errors import PMLError, Refused, WorkflowInvalid
+from pml.schemas.errors import PMLError, WorkflowInvalid
 from pml.schemas.events import CommandAttached, CommandRejected, RunStarted
 from pml.schemas.identifiers import derived_run_id
 from pml.schemas.sanitiser import REDACTED, sanitise, sanitise_text
@@ -22,12 +23,16 @@ from pml.schemas.workflow import Decision, LiteralValue, Task, Workflow
 DEFINITION_BYTES_MAX = 262_144
 _LITERAL_BYTES_MAX = 10_240
 _TYPE_BYTES_MAX = 100
+_USED = "{} was sent before with other content; choose another command_id"
 
 
 def start_run(draft: Draft, command: Command, data: RunStart, known: Session | None) -> None:
     """Begin a run, or answer why not. `known` is the session before this input, if it lives."""
     run_id = command.run_id or derived_run_id(command.tenant, command.session_id, command.command_id)
     content = content_hash(draft, data)
+    if known is not None and command.command_id in known.obeyed:
+        reject(draft, command.type, Conflict(_USED.format(command.command_id)), run_id)
+        return
     earlier = _earlier(known, run_id, command.command_id)
     if earlier is not None:
         _answer_repeat(draft, command, earlier, content)
@@ -42,7 +47,7 @@ def start_run(draft: Draft, command: Command, data: RunStart, known: Session | N
 
 def content_hash(draft: Draft, data: RunStart) -> str:
     """What makes two commands the same: everything but ids of transport."""
-    return value_hash(data.model_dump(mode="json"), draft.catalog.policy.hash_key)
+    return value_hash(data.model_dump(mode="json", exclude_defaults=True), draft.catalog.policy.hash_key)
 
 
 def reject(draft: Draft, command_type: str, error: PMLError, run_id: str | None) -> None:
@@ -64,16 +69,7 @@ def _answer_repeat(draft: Draft, command: Command, earlier: Run, content: str) -
         draft.emit(CommandAttached(status=earlier.status), run_id=earlier.run_id)
         return
     message = f"{earlier.run_id} was started with other content; choose another run_id and command_id"
-    reject(draft, command.type, _Conflict(message), earlier.run_id)
-
-
-class _Conflict(Refused):
-    code = "CONFLICT"
-
-
-class _Full(Refused):
-    code = "SESSION_FULL"
-    retryable = True
+    reject(draft, command.type, Conflict(message), earlier.run_id)
 
 
 def _begin(draft: Draft, command: Command, data: RunStart, run_id: str, content: str) -> None:
@@ -112,14 +108,14 @@ def _workflow(draft: Draft, data: RunStart) -> Workflow:
 
     Raises:
         WorkflowInvalid: there is none, and intents are not answered by this release.
-        Refused: the session has too many runs.
+        SessionFull: the session has too many runs.
     """
     if data.workflow is None:
         raise WorkflowInvalid("NOT_SUPPORTED", "this release runs workflows only; send one in data.workflow")
     policy = draft.catalog.policy
     runs = draft.runs
     if sum(run.live for run in runs) >= policy.runs_live_max or len(runs) >= policy.runs_remembered_max:
-        raise _Full(
+        raise SessionFull(
             f"the session has {len(runs)} runs (at most {policy.runs_live_max} at a time and "
             f"{policy.runs_remembered_max} in all); use another session"
         )

@@ -11,8 +11,9 @@ from pml.processors.workflow.inputs import Address
 from pml.schemas.calls import Effect
 from pml.schemas.events import ServedBy, SpeculationKind
 from pml.schemas.permissions import RetryRule
+from pml.schemas.workflow import OnTimeout
 
-RunStatus = Literal["running", "completed", "failed", "aborted"]
+RunStatus = Literal["running", "waiting", "completed", "failed", "aborted"]
 TaskStatus = Literal["pending", "running", "completed", "failed", "skipped", "unknown"]
 Isolation = Literal["shared", "tenant", "session"]
 UNNAMED = "default"
@@ -39,11 +40,61 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Approval:
+    """A person's word that a task waits for, or has: for exactly these arguments and this definition."""
+
+    approval_id: str
+    arguments_hash: str
+    definition: str
+    expires_ms: int
+    granted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A run waits at a checkpoint; `following` is the layer that a decision to go on releases."""
+
+    checkpoint_id: str
+    following: int
+    deadline_ms: int
+    on_timeout: OnTimeout
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """Somebody stopped a run whose unsafe calls are still awaited."""
+
+    code: str
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """What a run waited for so far; most runs never do.
+
+    `checkpoints` counts those reached, `cleared` is the layer that the last decision released, `errors`
+    what had failed when somebody was asked last, `since_ms` when the run began to wait.
+    """
+
+    checkpoints: int = 0
+    cleared: int = -1
+    errors: int = 0
+    since_ms: int | None = None
+    pause: Pause | None = None
+    abort: Abort | None = None
+
+
+NO_WAITS = Waits()
+
+
+@dataclass(frozen=True, slots=True)
 class TaskState:
     """How far a task is. A task without a record is pending.
 
     `skip_reason` is set where it was skipped; `retry_ms` where it waits for its next attempt; `barred`
-    where its speculation failed or expired and is not begun again.
+    where its speculation failed or expired and is not begun again; `earlier` counts the attempts before
+    it was opened again.
     """
 
     status: TaskStatus = "pending"
@@ -57,6 +108,13 @@ class TaskState:
     barred: bool = False
     result: Address | None = None
     skip_reason: str = ""
+    earlier: int = 0
+    approval: Approval | None = None
+
+    @property
+    def awaits_approval(self) -> bool:
+        """Whether a person has been asked and has not answered."""
+        return self.status == "pending" and self.approval is not None and not self.approval.granted
 
     @property
     def ended(self) -> bool:
@@ -124,11 +182,17 @@ class Run:
     first_failure: str = ""
     workflow_type: str = UNNAMED
     domain: str = UNNAMED
+    waits: Waits = NO_WAITS
 
     @property
     def live(self) -> bool:
         """Whether it has not ended."""
-        return self.status == "running"
+        return self.status in {"running", "waiting"}
+
+    def unreleased(self, task_id: str) -> bool:
+        """Whether nothing was begun for a task yet, not even its question to a person."""
+        task = self.task(task_id)
+        return task.status == "pending" and task.attempt == task.earlier and task.approval is None
 
     def task(self, task_id: str) -> TaskState:
         """How far a task is."""
@@ -154,7 +218,10 @@ class Accounts:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One agent conversation of a tenant, in one life (epoch)."""
+    """One agent conversation of a tenant, in one life (epoch).
+
+    `obeyed` holds the hash of each command that settled something, by its id (rule 4).
+    """
 
     tenant: str
     session_id: str
@@ -166,6 +233,7 @@ class Session:
     speculations: Mapping[str, Speculation] = field(default_factory=dict)
     doubtful: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     accounts: Accounts = Accounts()
+    obeyed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def live(self) -> bool:

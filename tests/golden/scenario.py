@@ -4,6 +4,7 @@ A file begins with a comment that says what it proves. A block is one command, a
 it takes one, the line `----`, and what came out: one line an event with all its data, one line a call.
 
     start RUN [context=JSON] [command=ID]   body: a workflow as YAML
+    send TYPE RUN [as=WHO] [command=ID]     body: what the command says, as YAML
     record                                  body: any command as YAML, as it would lie in pml.commands
     answer TASK JSON [MS]                   the call of TASK (or RUN/TASK) gives this structured content
     fail TASK CODE [retryable] [unstarted]  it gives this error
@@ -81,6 +82,11 @@ class Scenario:
         return self.world.start(
             workflow, run_id, context=context, command_id=options.get("command", f"cmd_{run_id}")
         )
+
+    def _send(self, data: Any, kind: str, run_id: str, *words: str) -> Step:
+        options = dict(word.split("=", 1) for word in words)
+        who = options.get("as", "person:ada")
+        return self.world.send(kind, run_id, data, who, options.get("command"))
 
     def _record(self, fields: dict[str, Any]) -> Step:
         try:

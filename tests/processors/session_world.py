@@ -33,6 +33,7 @@ from pml.processors.workflow.evolve import joined_calls
 from pml.schemas.calls import CallEnded, CallError, CallRun, ToolResult
 from pml.schemas.catalog import CatalogRecord, PermissionRecord, ServerTools, Tool, ToolHints
 from pml.schemas.codec import decode_event, encode
+from pml.schemas.commands import COMMANDS as COMMAND_MODELS
 from pml.schemas.commands import Command, DeadlineReach, RunStart
 from pml.schemas.events import Event
 from pml.schemas.permissions import PermissionFile
@@ -104,6 +105,20 @@ class SessionWorld:
             **fields,
         )
         return self.command(command)
+
+    def send(
+        self,
+        kind: str,
+        run_id: str = "run_1",
+        data: dict[str, Any] | None = None,
+        principal: str = "person:ada",
+        command_id: str | None = None,
+    ) -> Step:
+        """Send a command about a run; ids are made up by counting."""
+        command_id = command_id or f"cmd_{self._offsets[COMMANDS] + 1}"
+        model = COMMAND_MODELS[kind].model_validate(data or {})
+        ids = {"command_id": command_id, "session_id": "s1", "run_id": run_id}
+        return self.command(Command(type=kind, principal=principal, data=model, **ids))
 
     def command(self, command: Command) -> Step:
         """Send any command."""

@@ -50,8 +50,8 @@ def decision(expression: str) -> dict[str, Any]:
         ("DUPLICATE_ID", "used more than once: a", [A, A], {}),
         ("DUPLICATE_ID", "used more than once: a", [A], {"decisions": [{"id": "a", "expression": "a.x"}]}),
         ("NOT_SUPPORTED", "a capability is named by: a", [{"id": "a", "capability": "notes"}], {}),
-        ("NOT_SUPPORTED", "no decision points", [A], {"options": {"per_layer_validation": True}}),
-        ("NOT_SUPPORTED", "no decision points", [A], {"options": {"decision_points": ["a"]}}),
+        ("UNKNOWN_DECISION_POINT", "b; name per_layer", [A], {"options": {"decision_points": ["a", "b"]}}),
+        ("UNKNOWN_DECISION_POINT", "manual; name", [A], {"options": {"decision_points": "manual"}}),
         ("SECRET_IN_WORKFLOW", "task b: a name", [A, task("b", arguments=reference(f"a['{KEY}']"))], {}),
         ("SECRET_IN_WORKFLOW", "task a: a name", [task("a", arguments={KEY: 1})], {}),
         (

@@ -116,11 +116,38 @@ class Play:
         assert self.world.session is not None
         assert encode_session(folded) == encode_session(self.world.session)
         assert folded == self.world.session
+        self.check_decisions()
         ends = [
-            event for event in self.world.events if event.type.startswith(("run.completed", "run.failed"))
+            event
+            for event in self.world.events
+            if event.type in {"run.completed", "run.failed", "run.aborted"}
         ]
         starts = self.world.of_type("run.started")
         assert sorted(event.run_id or "" for event in ends) == sorted(event.run_id or "" for event in starts)
+
+    def check_decisions(self) -> None:
+        """Each checkpoint is decided once, and nothing of the next layer starts while it is open."""
+        waiting: dict[str, str] = {}
+        for event in self.world.events:
+            data: Any = event.data
+            run_id = event.run_id or ""
+            if event.type == "decision.required":
+                assert run_id not in waiting
+                waiting[run_id] = data.checkpoint_id
+            elif event.type == "decision.made":
+                assert waiting.pop(run_id, None) == data.checkpoint_id
+            elif event.type in {"layer.released", "run.completed", "run.failed", "run.aborted"}:
+                assert run_id not in waiting
+        assert not waiting
+
+    def decide(self, kind: str, **data: Any) -> None:
+        """Send a command about a random run, whether it waits or not; sometimes twice."""
+        assert self.world.session is not None
+        run_id = self.random.choice([*self.world.session.runs, "run_9"])
+        self.take(self.world.send(kind, run_id, data, command_id=f"cmd_{len(self.world.events)}"))
+        if self.random.random() < 0.2 and self.world.session.obeyed:
+            again = self.random.choice(list(self.world.session.obeyed))
+            self.take(self.world.send(kind, run_id, data, command_id=again))
 
     def results(self) -> dict[str, Any]:
         """How each task ended, and with which value."""
@@ -168,7 +195,7 @@ def test_speculation_changes_no_result(seed: int) -> None:
 def test_everything_goes_wrong_and_every_promise_holds(seed: int) -> None:
     random = Random(seed)
     found = Play(random, SessionWorld(catalog=catalog(_retried(random), budget_name="high"), checked_every=2))
-    found.start(random_workflow(random))
+    found.start(_pausing(random, random_workflow(random)))
     runs = 1
     for _ in range(random.randint(5, 30)):
         _disturb(found, runs + 1)
@@ -176,6 +203,27 @@ def test_everything_goes_wrong_and_every_promise_holds(seed: int) -> None:
     _switch(found, "on")
     found.drain()
     found.check_log()
+
+
+@given(seed=SEEDS)
+@settings(max_examples=100, deadline=None)
+def test_waiting_for_somebody_changes_no_result(seed: int) -> None:
+    workflow = random_workflow(Random(seed), conflicts=False)
+    plain = play(seed, workflow, "off")
+    paused = workflow | {
+        "options": {"per_layer_validation": True, "on_timeout": "continue", "timeout_s": 300}
+    }
+    waited = play(seed + 1, paused, "on")
+    assert waited.results() == plain.results()
+    assert waited.files.texts == plain.files.texts
+
+
+def _pausing(random: Random, workflow: dict[str, Any]) -> dict[str, Any]:
+    """The workflow with decision points."""
+    names = [task["id"] for task in workflow["tasks"]]
+    points = random.choice([[], "per_layer", "on_error", [random.choice(names)], ["on_error", "per_layer"]])
+    more = {"decision_points": points, "on_timeout": random.choice(["abort", "continue"])}
+    return workflow | {"options": workflow["options"] | more}
 
 
 def _retried(random: Random) -> dict[str, Any]:
@@ -194,8 +242,8 @@ def _disturb(found: Play, next_run: int) -> None:
     """One random thing happens."""
     random, world = found.random, found.world
     kind = random.choices(
-        ["answer", "fail", "late", "time", "due", "start", "switch", "lose"],
-        [10, 3, 2, 2, 1, 1, 1, 1],
+        ["answer", "fail", "late", "time", "due", "start", "switch", "lose", "run.continue", "run.abort"],
+        [10, 3, 2, 2, 1, 1, 1, 1, 4, 1],
     )[0]
     if kind == "answer" and world.open_calls:
         found.answer_one()
@@ -218,7 +266,9 @@ def _disturb(found: Play, next_run: int) -> None:
     elif kind == "due" and world.session is not None and world.session.live:
         found.take(world.due())
     elif kind == "start" and next_run <= 3:
-        found.start(random_workflow(random), f"run_{next_run}")
+        found.start(_pausing(random, random_workflow(random)), f"run_{next_run}")
+    elif kind in {"run.continue", "run.abort"}:
+        found.decide(kind)
     elif kind == "switch":
         _switch(found, random.choice(["on", "off"]))
     elif kind == "lose" and world.payloads and random.random() < 0.2:

@@ -1,0 +1,24 @@
+"""A run is stopped: nothing new begins, safe calls are given up, an unsafe one that runs is awaited."""
+
+from __future__ import annotations
+
+from pml.processors.workflow.draft import Draft
+from pml.processors.workflow.release import skip_task
+from pml.processors.workflow.settling import abandon_call, discard_all, fail_task
+from pml.schemas.calls import CallError
+
+_STOPPED = CallError(code="ABORTED", type="UNKNOWN", message="the run was aborted")
+
+
+def stop(draft: Draft, run_id: str, because: str, error: CallError = _STOPPED) -> None:
+    """Skip what has not started and give up safe calls; `advance` then ends the run when it can."""
+    run = draft.run(run_id)
+    assert run.graph is not None
+    discard_all(draft, run_id, "aborted")
+    for node in run.graph.nodes.values():
+        task = draft.run(run_id).task(node.id)
+        if task.status == "pending":
+            skip_task(draft, run_id, node, "run_ended", because)
+        elif task.status == "running" and task.call and task.call.effect == "read":
+            fail_task(draft, draft.run(run_id), node.id, error)
+            abandon_call(draft, draft.run(run_id), task.call, error.code.lower())

@@ -1,0 +1,62 @@
+"""A command about a run that exists: obeyed once, attached, or refused with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pml.processors.workflow.deciding import abort_run, continue_run
+from pml.processors.workflow.draft import Draft
+from pml.processors.workflow.obedience import (
+    Conflict,
+    Decision,
+    SessionFull,
+    command_hash,
+    decision_of,
+    known_run,
+)
+from pml.processors.workflow.starting import reject
+from pml.processors.workflow.state import Session
+from pml.schemas.commands import Command, CommandData, RunAbort, RunContinue
+from pml.schemas.errors import Refused
+from pml.schemas.events import CommandAttached
+
+_HANDLERS: dict[type[CommandData], Callable[[Draft, str, Any, Decision], None]] = {
+    RunContinue: continue_run,
+    RunAbort: abort_run,
+}
+
+
+def obey(draft: Draft, command: Command, known: Session | None) -> bool:
+    """Do what a command asks for, or answer why not; whether it was done.
+
+    Args:
+        draft: the answer so far.
+        command: what somebody wants.
+        known: the session before this input, if it lives.
+    """
+    try:
+        if known is not None and _obeyed_before(draft, command, known):
+            run = known_run(draft, command.run_id or "")
+            draft.emit(CommandAttached(status=run.status), run_id=run.run_id)
+            return False
+        _HANDLERS[type(command.data)](draft, command.run_id or "", command.data, decision_of(draft, command))
+    except Refused as error:
+        reject(draft, command.type, error, command.run_id)
+        return False
+    return True
+
+
+def _obeyed_before(draft: Draft, command: Command, known: Session) -> bool:
+    """
+    Raises:
+        Conflict: the id was used for something else.
+        SessionFull: the session cannot remember one more.
+    """
+    before = known.obeyed.get(command.command_id)
+    started = any(run.command_id == command.command_id for run in known.runs.values())
+    if started or before not in {None, command_hash(draft, command)}:
+        raise Conflict(f"{command.command_id} was sent before with other content; choose another command_id")
+    if before is None and len(known.obeyed) >= draft.catalog.policy.commands_remembered_max:
+        raise SessionFull(f"the session has obeyed {len(known.obeyed)} commands; use another session")
+    return before is not None

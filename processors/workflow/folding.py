@@ -1,0 +1,49 @@
+"""Small changes of a session's state that the folds of events share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from pml.processors.workflow.copying import replace
+from pml.processors.workflow.inputs import Address
+from pml.processors.workflow.state import Run, Session, TaskState
+from pml.schemas import events as e
+from pml.schemas.base import Coordinate
+from pml.schemas.errors import LogCorrupted
+
+V = TypeVar("V")
+
+
+def run_of(session: Session, event: e.Event) -> Run:
+    """The run that an event is about.
+
+    Raises:
+        LogCorrupted: the session does not have it.
+    """
+    run = session.runs.get(event.run_id or "")
+    if run is None:
+        raise LogCorrupted(
+            f"{event.id} ({event.type}) names run {event.run_id}, which the session does not have"
+        )
+    return run
+
+
+def with_run(session: Session, run: Run) -> Session:
+    """The session with this run as it is now."""
+    return replace(session, runs={**session.runs, run.run_id: run})
+
+
+def with_task(session: Session, run: Run, task_id: str, task: TaskState) -> Session:
+    """The session with this task of a run as it is now."""
+    return with_run(session, replace(run, tasks={**run.tasks, task_id: task}))
+
+
+def without(mapping: Mapping[str, V], key: str) -> dict[str, V]:
+    """The mapping without one of its keys."""
+    return {name: value for name, value in mapping.items() if name != key}
+
+
+def address_of(coordinate: Coordinate) -> Address:
+    """The address of a coordinate."""
+    return coordinate.topic, coordinate.partition, coordinate.offset
