@@ -118,8 +118,8 @@ class RunAborted(RunEnded):
 
     TYPE = "run.aborted"
 
-    aborted_by: str = ""
-    reason: str = ""
+    aborted_by: str | None = None
+    reason: str | None = None
 
 
 class Decided(EventData):

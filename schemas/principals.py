@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 PERSON = "person:"
-"""What the principal of a person begins with. Only doors that a person stands at write it: the command
-line of this machine, and tokens with the right `approvals:write`. An agent is `agent:NAME`, a program `local`."""
+"""What the principal of a person begins with. Only doors that a person stands at write it: the command line,
+and tokens with the right `approvals:write`. An agent is `agent:NAME`; a program that says nothing `local`."""
 
 
 def is_person(principal: str) -> bool:

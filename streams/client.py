@@ -25,9 +25,9 @@ from aiokafka.errors import MessageSizeTooLargeError, UnknownTopicOrPartitionErr
 from pydantic import ValidationError
 
 from pml.schemas.codec import encode, explain
-from pml.schemas.commands import Command, RunStart
+from pml.schemas.commands import Command, CommandData, RunStart
 from pml.schemas.errors import Refused, UndecodableRecord, WaitedTooLong, WorkflowInvalid
-from pml.schemas.events import CommandAttached, CommandRejected, Event
+from pml.schemas.events import CommandRejected, Event, RunStarted
 from pml.schemas.identifiers import DEFAULT_TENANT, session_key
 from pml.schemas.topics import RECORD_BYTES_MAX
 from pml.schemas.workflow import Workflow
@@ -47,6 +47,7 @@ __all__ = [
     "Submission",
     "TaskSummary",
     "read_result",
+    "wait_for_answer",
     "wait_for_run",
 ]
 
@@ -122,6 +123,38 @@ class IntentProducer:
         )
         return await self.send(command)
 
+    async def decide(
+        self,
+        run_id: str,
+        data: CommandData,
+        *,
+        session_id: str | None = None,
+        command_id: str | None = None,
+        tenant: str = DEFAULT_TENANT,
+        principal: str = "local",
+        traceparent: str | None = None,
+    ) -> Submission:
+        """Send what somebody decided about a run (`RunContinue`, `RunAbort`, …).
+
+        `wait_for_answer` has the answer, `wait_for_run` what the run comes to.
+        A principal `person:NAME` is a person; only programs that a person stands at may write it.
+
+        Raises:
+            UndecodableRecord: an id, tenant or principal is not one that records can carry.
+            BrokerUnavailable: Kafka did not take the command.
+        """
+        command = _command(
+            type=data.TYPE,
+            command_id=command_id or new_id("cmd"),
+            tenant=tenant,
+            principal=principal,
+            session_id=session_id or run_id,
+            run_id=run_id,
+            traceparent=traceparent,
+            data=data,
+        )
+        return await self.send(command)
+
     async def send(self, command: Command) -> Submission:
         """Send any command and wait until all replicas have it.
 
@@ -159,11 +192,12 @@ async def wait_for_run(
     *,
     timeout_s: float | None = None,
     on_event: Callable[[Event], None] | None = None,
+    until_waiting: bool = False,
 ) -> RunSummary:
-    """Follow a submission until its run has ended.
+    """Follow a submission, or a decision about a run, until the run has ended.
 
     A command that asked for a run that exists is answered with that run. `on_event` is called with every
-    event of the run, in order.
+    event of the run, in order. `until_waiting` returns as well as soon as the run waits for somebody.
 
     Raises:
         Refused: the command was rejected; the error has the code and message of the answer.
@@ -172,12 +206,36 @@ async def wait_for_run(
     """
     try:
         async with asyncio.timeout(timeout_s):
-            return await _follow(source, submission, on_event)
+            return await _follow(source, submission, on_event, until_waiting)
     except TimeoutError:
         raise WaitedTooLong(
             f"run {submission.run_id} did not end within {timeout_s:g} s; it goes on: `pml run show "
             f"{submission.run_id} --session {submission.session_id}` says how far it is",
             run_id=submission.run_id,
+        ) from None
+
+
+async def wait_for_answer(
+    source: Settings | str, submission: Submission, *, timeout_s: float | None = None
+) -> Event:
+    """The first event that follows from a command: what was decided, or that it was obeyed before.
+
+    Raises:
+        Refused: the command was rejected; the error has the code and message of the answer.
+        WaitedTooLong: no answer within `timeout_s`; is an orchestrator running?
+        BrokerUnavailable: no broker answers.
+    """
+    session_id, tenant = submission.session_id, submission.tenant
+    try:
+        async with (
+            asyncio.timeout(timeout_s),
+            EventConsumer(source, session_id=session_id, tenant=tenant) as events,
+        ):
+            await events.seek_to_time(submission.sent_at_ms - CLOCK_MARGIN_MS)
+            return await _answer(events, submission)
+    except TimeoutError:
+        raise WaitedTooLong(
+            f"no answer within {timeout_s:g} s; is an orchestrator running? `pml status` says so"
         ) from None
 
 
@@ -187,22 +245,30 @@ def new_id(prefix: str) -> str:
 
 
 async def _follow(
-    source: Settings | str, submission: Submission, on_event: Callable[[Event], None] | None
+    source: Settings | str,
+    submission: Submission,
+    on_event: Callable[[Event], None] | None,
+    until_waiting: bool,
 ) -> RunSummary:
     session_id, tenant = submission.session_id, submission.tenant
     async with EventConsumer(source, session_id=session_id, tenant=tenant) as events:
         await events.seek_to_time(submission.sent_at_ms - CLOCK_MARGIN_MS)
         answer = await _answer(events, submission)
         # A run that was there already began somewhere in this life of its session.
-        events.seek(answer.epoch if isinstance(answer.data, CommandAttached) else answer.offset)
+        events.seek(answer.offset if isinstance(answer.data, RunStarted) else answer.epoch)
         summary = RunSummary(answer.run_id or submission.run_id, session_id, tenant)
         async for event in events:
             if event.run_id == summary.run_id and on_event is not None:
                 on_event(event)
             summary = observe(summary, event)
-            if summary.ended:
+            # What a run was before the answer is not what was asked for.
+            if event.offset >= answer.offset and _settled(summary, until_waiting):
                 break
     return summary
+
+
+def _settled(summary: RunSummary, until_waiting: bool) -> bool:
+    return summary.ended or (until_waiting and summary.waiting)
 
 
 async def _answer(events: EventConsumer, submission: Submission) -> Event:
@@ -235,7 +301,7 @@ def _run_start(workflow: Workflow | Mapping[str, Any], context: Mapping[str, Any
 
 def _command(**fields: Any) -> Command:
     try:
-        return Command(type=RunStart.TYPE, **fields)
+        return Command(**{"type": RunStart.TYPE, **fields})
     except ValidationError as error:
         raise UndecodableRecord(f"the command is wrong: {explain(error)}") from None
 

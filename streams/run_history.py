@@ -80,6 +80,17 @@ def _found(events: list[Event], run_id: str, session_id: str | None) -> list[Eve
     return events
 
 
+async def session_of(settings: Settings, tenant: str, run_id: str) -> str:
+    """The session of a run, as the store has it; a run that it does not know is its own session.
+
+    Raises:
+        StoreUnavailable: the store does not answer; the session has to be named.
+    """
+    sql = "SELECT session_id FROM runs WHERE tenant = {tenant:String} AND run_id = {run_id:String} LIMIT 1"
+    found = await asyncio.to_thread(_query, settings, sql, {"tenant": tenant, "run_id": run_id}, 1)
+    return str(found.rows[0][0]) if found.rows else run_id
+
+
 def summarised(events: Iterable[Event]) -> RunSummary:
     """What the events of one run came to."""
     events = list(events)

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 from pml.schemas.base import Coordinate
 from pml.schemas.events import (
+    DecisionMade,
+    DecisionRequired,
     Event,
     RunCounts,
     RunEnded,
@@ -42,7 +44,10 @@ class TaskSummary:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A run so far, or as it ended; `error` says why it failed or was aborted."""
+    """A run so far, or as it ended; `error` says why it failed or was aborted.
+
+    `waits_for` has what somebody is asked, by the id of the checkpoint or approval.
+    """
 
     run_id: str
     session_id: str
@@ -55,6 +60,12 @@ class RunSummary:
     executed_path: tuple[str, ...] = ()
     duration_ms: int = 0
     error: dict[str, Any] | None = None
+    waits_for: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether somebody has to decide before it goes on."""
+        return self.status == "waiting"
 
     @property
     def ended(self) -> bool:
@@ -80,11 +91,24 @@ def observe(summary: RunSummary, event: Event) -> RunSummary:
         return replace(summary, status="running", name=data.name, layers=data.layers)
     if isinstance(data, RunEnded):
         return _ended(summary, RUN_ENDS[event.type], data)
+    if isinstance(data, DecisionRequired):
+        return _asks(summary, data.checkpoint_id, data.model_dump(exclude_none=True))
+    if isinstance(data, DecisionMade):
+        return _answered(summary, data.checkpoint_id, data.run_status)
     task = _task(data)
     if task is None:
         return summary
     task_id, task_summary = task
     return replace(summary, results={**summary.results, task_id: task_summary})
+
+
+def _asks(summary: RunSummary, question: str, asked: dict[str, Any]) -> RunSummary:
+    return replace(summary, status="waiting", waits_for={**summary.waits_for, question: asked})
+
+
+def _answered(summary: RunSummary, question: str | None, status: str) -> RunSummary:
+    left = {name: asked for name, asked in summary.waits_for.items() if name != question}
+    return replace(summary, status=status, waits_for=left)
 
 
 def _ended(summary: RunSummary, status: str, data: RunEnded) -> RunSummary:
@@ -95,6 +119,7 @@ def _ended(summary: RunSummary, status: str, data: RunEnded) -> RunSummary:
         executed_path=data.executed_path,
         duration_ms=data.duration_ms,
         error=data.error,
+        waits_for={},
     )
 
 

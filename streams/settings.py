@@ -23,6 +23,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from pml.schemas.codec import explain
 from pml.schemas.errors import ConfigurationError
 from pml.schemas.topics import DAY_MS, HOUR_MS, RESULT_BYTES_MAX, Topics
+from pml.schemas.workflow import OnTimeout
 from pml.streams.settings_sources import PREFIX, files, sources
 
 MIB = 1024 * 1024
@@ -85,17 +86,33 @@ class TimeoutSettings(Group):
     run_s: float = Field(default=300, gt=0, le=WAIT_MAX_S)
     session_ttl_s: float = Field(default=86_400, gt=0, le=7 * WAIT_MAX_S)
     results_ttl_s: float = Field(default=3_600, gt=0, le=WAIT_MAX_S)
+    decision_s: float = Field(default=60, gt=0, le=WAIT_MAX_S)
+    approval_s: float = Field(default=300, gt=0, le=WAIT_MAX_S)
 
     @model_validator(mode="after")
     def _within_retention(self) -> TimeoutSettings:
         """A run may read its first result until its end, and a result rests only so long."""
-        longest = max(self.task_s, self.results_ttl_s) + self.queue_s + self.run_s
+        pauses = max(self.decision_s, self.approval_s)
+        longest = max(self.task_s, self.results_ttl_s) + self.queue_s + self.run_s + pauses
         if longest > RETENTION_S:
             raise ValueError(
-                f"run_s + queue_s + the larger of task_s and results_ttl_s is {longest:.0f} s; results "
+                "run_s + queue_s + the larger of task_s and results_ttl_s + the larger of decision_s and "
+                f"approval_s is {longest:.0f} s; results "
                 f"rest {RETENTION_S} s, so keep the sum below that"
             )
         return self
+
+
+class DecisionSettings(Group):
+    """What happens where an agent does not decide in time; a workflow may say otherwise."""
+
+    on_timeout: OnTimeout = "abort"
+
+
+class ApprovalSettings(Group):
+    """With `four_eyes` nobody approves a call of a run that they submitted."""
+
+    four_eyes: bool = False
 
 
 class SpeculationSettings(Group):
@@ -178,6 +195,8 @@ class Settings(BaseSettings):
     kafka: KafkaSettings = KafkaSettings()
     clickhouse: ClickHouseSettings = ClickHouseSettings()
     timeouts: TimeoutSettings = TimeoutSettings()
+    decisions: DecisionSettings = DecisionSettings()
+    approvals: ApprovalSettings = ApprovalSettings()
     speculation: SpeculationSettings = SpeculationSettings()
     bridge: BridgeSettings = BridgeSettings()
     orchestrator: OrchestratorSettings = OrchestratorSettings()

@@ -19,6 +19,7 @@ USAGE = 2
 REFUSED = 3
 UNREACHABLE = 4
 WAITED_TOO_LONG = 5
+WAITING = 6
 INTERRUPTED = 130
 
 _BY_ERROR: tuple[tuple[type[PMLError], int], ...] = (

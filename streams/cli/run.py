@@ -1,4 +1,4 @@
-"""`pml run list|show|trace`."""
+"""`pml run list|show|trace`, and beside them what people decide about runs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pml.streams.cli import run_decisions
 from pml.streams.cli.output import Json, print_json, print_table, shortened
 from pml.streams.cli.session import load_settings, run_async
 
@@ -13,9 +14,17 @@ if TYPE_CHECKING:
     from pml.schemas.events import Event
 
 app = typer.Typer(no_args_is_help=True, help="Runs: what there was, how it went, step by step.")
+_TOLD = (
+    *("layer", "served_by", "fate", "reason", "outcome", "because", "choice", "decided_by"),
+    *("checkpoint_id", "approval_id"),
+)
 RunId = Annotated[str, typer.Argument(metavar="RUN_ID")]
 Session = Annotated[str | None, typer.Option(help="Read the log of this session instead of ClickHouse.")]
 Tenant = Annotated[str, typer.Option()]
+
+
+app.command("continue")(run_decisions.continue_run)
+app.command("abort")(run_decisions.abort_run)
 
 
 @app.callback()
@@ -28,7 +37,9 @@ def list_runs(
     *,
     session: Session = None,
     tenant: Tenant = "local",
-    status: Annotated[str | None, typer.Option(help="running, completed, failed or aborted.")] = None,
+    status: Annotated[
+        str | None, typer.Option(help="running, waiting, completed, failed or aborted.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="The newest so many.")] = 50,
     json: Json = False,
 ) -> None:
@@ -94,9 +105,7 @@ def _steps(events: list[Event]) -> list[tuple[Any, ...]]:
 
 def _step(event: Event, since_ms: int) -> tuple[Any, ...]:
     data = event.data.model_dump(exclude_none=True)
-    told = [
-        f"{name} {data[name]}" for name in ("layer", "served_by", "fate", "reason", "outcome") if name in data
-    ]
+    told = [f"{name} {data[name]}" for name in _TOLD if name in data]
     told += [f"{name} {data[name]:.1f}" for name in ("duration_ms", "saved_ms") if data.get(name)]
     error = data.get("error")
     told += [str(error.get("message"))] if isinstance(error, dict) else []

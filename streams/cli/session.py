@@ -32,6 +32,19 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
 
 
+def person() -> str:
+    """Who stands at this command line, as commands name them."""
+    import getpass
+    import os
+
+    from pml.schemas.principals import PERSON
+
+    try:
+        return PERSON + getpass.getuser()
+    except (KeyError, OSError):
+        return f"{PERSON}{os.getuid()}"
+
+
 def open_store(settings: Settings) -> Store:
     """A store that answers; use it in a `with`.
 

@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pml.streams.cli.exits import DONE, FAILED
+from pml.streams.cli.exits import DONE, FAILED, WAITING
 from pml.streams.cli.output import Json, note, print_json, print_table, shortened
-from pml.streams.cli.session import load_settings, run_async
+from pml.streams.cli.session import load_settings, person, run_async
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pml.schemas.events import Event
     from pml.streams.client import RunSummary, Submission
     from pml.streams.settings import Settings
 
 # A run ends by itself after its own time-out; this much more is left for what waits before it.
 WAIT_MARGIN_S = 60
+_EXITS = {"completed": DONE, "waiting": WAITING}
 
 
 def submit(
@@ -28,7 +31,12 @@ def submit(
     ] = None,
     session: Annotated[str | None, typer.Option(help="The session; without it the run is its own.")] = None,
     run_id: Annotated[str | None, typer.Option(help="Your own id: the same one attaches.")] = None,
-    wait: Annotated[bool, typer.Option("--wait", "-w", help="Wait until the run has ended.")] = False,
+    per_layer: Annotated[
+        bool, typer.Option("--per-layer", help="Wait after each layer for `pml run continue`.")
+    ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", "-w", help="Wait until the run has ended, or waits for somebody.")
+    ] = False,
     timeout_s: Annotated[
         float | None, typer.Option("--timeout", min=0.1, help="With --wait: seconds; then exit code 5.")
     ] = None,
@@ -36,13 +44,16 @@ def submit(
 ) -> None:
     """Publish a workflow; with --wait follow it to its end and print its results.
 
-    Exit code 0 done, 1 the run failed, 3 it was refused, 4 no broker, 5 waited too long.
+    Exit code 0 done, 1 the run failed, 3 it was refused, 4 no broker, 5 waited too long, 6 it waits for
+    somebody (`pml run continue`, `pml approvals`).
 
-    Examples: pml submit notes.yaml --wait · pml submit - --context repo=. --context '{"count": 20}' --json
+    Examples: pml submit notes.yaml --wait --per-layer · pml submit - --context repo=. --context '{"n": 20}'
     """
     from pml.streams.cli.workflow_file import read_context, read_workflow
 
     workflow, given = read_workflow(file), read_context(context or [])
+    if per_layer:
+        workflow = {**workflow, "options": {**(workflow.get("options") or {}), "per_layer_validation": True}}
     settings = load_settings()
     submission, summary = run_async(
         _submit(settings, workflow, given, session=session, run_id=run_id, wait=wait, timeout_s=timeout_s)
@@ -50,8 +61,7 @@ def submit(
     if summary is None:
         _print_submission(submission, as_json=json)
     else:
-        _print_summary(summary, as_json=json)
-        raise typer.Exit(DONE if summary.status == "completed" else FAILED)
+        finish(summary, as_json=json)
 
 
 async def _submit(
@@ -67,12 +77,20 @@ async def _submit(
     from pml.streams.client import IntentProducer, wait_for_run
 
     async with IntentProducer(settings) as producer:
-        submission = await producer.start_run(workflow, context=context, session_id=session, run_id=run_id)
+        submission = await producer.start_run(
+            workflow, context=context, session_id=session, run_id=run_id, principal=person()
+        )
     if not wait:
         return submission, None
     limit_s = timeout_s or _patience_s(settings, workflow)
-    watch = _watch if sys.stderr.isatty() else None
-    return submission, await wait_for_run(settings, submission, timeout_s=limit_s, on_event=watch)
+    return submission, await wait_for_run(
+        settings, submission, timeout_s=limit_s, on_event=watcher(), until_waiting=True
+    )
+
+
+def watcher() -> Callable[[Event], None] | None:
+    """Tells a person at a terminal every step; None where there is none."""
+    return _watch if sys.stderr.isatty() else None
 
 
 def _patience_s(settings: Settings, workflow: dict[str, Any]) -> float:
@@ -97,11 +115,13 @@ def _print_submission(submission: Submission, *, as_json: bool) -> None:
         note(f"queued; pml run show {submission.run_id} --session {submission.session_id}")
 
 
-def _print_summary(summary: RunSummary, *, as_json: bool) -> None:
+def finish(summary: RunSummary, *, as_json: bool) -> None:
+    """Print a run that has ended or waits, and end with the exit code that says so."""
     if as_json:
         print_json(summary.as_dict())
     else:
         print_run(summary.as_dict())
+    raise typer.Exit(_EXITS.get(summary.status, FAILED))
 
 
 def print_run(run: dict[str, Any]) -> None:
@@ -110,9 +130,19 @@ def print_run(run: dict[str, Any]) -> None:
     print_table(columns, (_task_row(name, task) for name, task in run["results"].items()))
     counts = run["counts"]
     told = ", ".join(f"{counts[name]} {name}" for name in ("hits", "misses", "wasted") if name in counts)
-    typer.echo(f"{run['run_id']} {run['status']} after {run['duration_ms']} ms; {told}")
+    after = f" after {run['duration_ms']} ms; {told}" if run["duration_ms"] else ""
+    typer.echo(f"{run['run_id']} {run['status']}{after}")
+    for question, asked in run.get("waits_for", {}).items():
+        typer.echo(_question(run, question, asked))
     if run.get("error"):
         typer.echo(f"{run['error'].get('code')}: {run['error'].get('message')}")
+
+
+def _question(run: dict[str, Any], question: str, asked: dict[str, Any]) -> str:
+    """What a person may do about a run that waits."""
+    place = f"{run['run_id']} --session {run['session_id']}"
+    until = f"until {asked['deadline_at']}, then {asked['on_timeout']}"
+    return f"waits at {question} {until}: pml run continue {place} · pml run abort {place}"
 
 
 def _task_row(name: str, task: dict[str, Any]) -> tuple[Any, ...]:

@@ -122,6 +122,10 @@ def policy(settings: Settings) -> Policy:
         speculation_ttl_ms=round(settings.speculation.ttl_s * 1000),
         speculation_mode=settings.speculation.mode,
         budget_name=settings.speculation.budget,
+        decision_timeout_ms=round(timeouts.decision_s * 1000),
+        approval_timeout_ms=round(timeouts.approval_s * 1000),
+        on_timeout=settings.decisions.on_timeout,
+        four_eyes=settings.approvals.four_eyes,
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from pml.clickhouse.client import Store
 from pml.clickhouse.migrate import migrate
+from pml.schemas.events import DecisionMade, DecisionRequired
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
 
@@ -153,6 +154,20 @@ def test_a_run_of_a_later_epoch_is_another_run(store: Store) -> None:
         session.add(h.run_started())
         session.insert(store)
     assert store.query("SELECT epoch FROM runs WHERE run_id = 'run_1' ORDER BY epoch").rows == [[100], [900]]
+
+
+def test_a_run_that_waits_has_not_ended(store: Store) -> None:
+    waits = DecisionRequired(checkpoint_id="k1", following=1, deadline_at=h.time_of(h.START))
+    session = History()
+    session.add(h.run_started())
+    session.add(waits)
+    session.insert(store)
+    (row,) = store.query("SELECT status, ended_at, tasks, name FROM runs").rows
+    assert row == ["waiting", None, 2, "notes"]
+    later = History(offset=102)
+    later.add(DecisionMade(checkpoint_id="k1", choice="continue"))
+    later.insert(store)
+    assert store.query("SELECT status, ended_at FROM runs").rows == [["running", None]]
 
 
 def test_traces_are_ended_runs_with_their_final_tasks(store: Store) -> None:
