@@ -190,7 +190,10 @@ class BranchTaken(EventData):
 
 
 class Started(EventData):
-    """What a started call has in common, real or speculative; all that `evolve` and `calls` need."""
+    """What a started call has in common, real or speculative; all that `evolve` and `calls` need.
+
+    `mapped` has the arguments that their edge's mapping gave a field of a result, and the field.
+    """
 
     task_id: str
     layer: int
@@ -199,6 +202,7 @@ class Started(EventData):
     arguments: Json
     arguments_hash: str
     omitted: tuple[str, ...] = ()
+    mapped: dict[str, str] | None = None
     effect: Effect
     touches: tuple[str, ...]
     cacheable: bool
@@ -304,6 +308,17 @@ class SpeculationHeld(EventData):
     reason: Literal["budget"] = "budget"
 
 
+class SpeculationUnresolvable(EventData):
+    """A task that could have been run early, had all its arguments led to a value: it waits for its turn."""
+
+    TYPE = "speculation.unresolvable"
+
+    task_id: str
+    layer: int
+    tool: str
+    reason: str
+
+
 class SpeculationReady(EventData):
     """A speculated result waits in the cache until `expires_at`."""
 
@@ -404,6 +419,7 @@ EVENTS: dict[str, type[EventData]] = {
         TaskUnknown,
         SpeculationStarted,
         SpeculationHeld,
+        SpeculationUnresolvable,
         SpeculationReady,
         SpeculationScored,
         SpeculationEnded,

@@ -8,27 +8,36 @@ it does not require is left out, and named.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from pml.processors.workflow.references import Missing, look_up
+from pml.processors.workflow.fields import Fields
+from pml.processors.workflow.references import Missing, alternative, walk
 from pml.schemas.workflow import Argument, LiteralValue, Reference
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What arguments are taken from: the initial context, and results of completed tasks."""
+    """What arguments are taken from: the initial context, and results of completed tasks.
+
+    `fields` chooses a field of a result where a reference alone does not lead to a value.
+    """
 
     context: Mapping[str, Any]
     results: Mapping[str, Any]
+    fields: Fields | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The arguments of a call, and the names of optional ones that have no value."""
+    """The arguments of a call, and the names of optional ones that have no value.
+
+    `mapped` names the field of a result that an argument was given by its edge's mapping.
+    """
 
     arguments: dict[str, Any]
     omitted: tuple[str, ...] = ()
+    mapped: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +79,42 @@ def _resolve(
 ) -> Resolved | Unresolved:
     found: dict[str, Any] = {}
     missing: dict[str, str] = {}
+    mapped: dict[str, str] = {}
     for name, argument in arguments.items():
-        value = _value(argument, values)
+        value = _value(name, argument, values, mapped)
         if isinstance(value, Missing):
             missing[name] = value.reason
         else:
             found[name] = value
     if missing.keys() & set(required):
         return Unresolved({name: reason for name, reason in missing.items() if name in required})
-    return Resolved(found, tuple(sorted(missing)))
+    return Resolved(found, tuple(sorted(missing)), mapped)
 
 
-def _value(argument: Argument, values: Values) -> Any | Missing:
+def _value(name: str, argument: Argument, values: Values, mapped: dict[str, str]) -> Any | Missing:
     if isinstance(argument, LiteralValue):
         return argument.value
     if isinstance(argument, Reference):
-        return look_up(argument.expression, values.results)
+        return _referenced(name, argument, values, mapped)
     if argument.parameter_name in values.context:
         return values.context[argument.parameter_name]
     return Missing(f"the context has no {argument.parameter_name!r}")
+
+
+def _referenced(name: str, reference: Reference, values: Values, mapped: dict[str, str]) -> Any | Missing:
+    """The exact field first; where it does not exist, or all of a result is named, the mapping decides."""
+    path = alternative(reference.expression, values.results)
+    if isinstance(path, Missing):
+        return path
+    result = values.results[path.node]
+    value = walk(result, path)
+    whole_or_missing = not path.steps or (isinstance(value, Missing) and len(path.steps) == 1)
+    if values.fields is None or not whole_or_missing or not isinstance(result, Mapping):
+        return value
+    chosen = values.fields.choose(name, path, result)
+    if isinstance(chosen, Missing):
+        return chosen
+    if chosen is None or chosen not in result:
+        return value
+    mapped[name] = chosen
+    return result[chosen]

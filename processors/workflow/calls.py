@@ -12,6 +12,7 @@ from typing import Any
 
 from pml.processors.workflow.arguments import Resolved, Values, resolve
 from pml.processors.workflow.draft import Results, full_arguments, full_context
+from pml.processors.workflow.fields import RecordedFields
 from pml.processors.workflow.inputs import Address, GoneCall, Payloads
 from pml.processors.workflow.state import Call, Run, Session
 from pml.schemas.calls import CallRun
@@ -71,7 +72,8 @@ def _arguments(item: Wanted, payloads: Payloads) -> dict[str, Any] | None:
     start = payloads.get(item.run.payload)
     if start is None:
         return None
-    values = Values(full_context(start), Results(item.run, payloads))
+    fields = RecordedFields(dict(item.call.mapped))
+    values = Values(full_context(start), Results(item.run, payloads), fields)
     # What was optional and had no value then has none now: nothing is required a second time.
     resolved = resolve(full_arguments(start, item.task_id), values, required=frozenset())
     return resolved.arguments if isinstance(resolved, Resolved) else None

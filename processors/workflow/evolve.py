@@ -184,6 +184,14 @@ def _speculation_started(session: Session, event: e.Event, data: e.SpeculationSt
     return _with_task(started, run, data.task_id, replace(run.task(data.task_id), speculable=True))
 
 
+def _speculation_unresolvable(
+    session: Session, event: e.Event, data: e.SpeculationUnresolvable
+) -> Session:
+    """What it needs will not come to be known before its turn: it is looked at once."""
+    run = _run(session, event)
+    return _with_task(session, run, data.task_id, replace(run.task(data.task_id), barred=True))
+
+
 def _speculation_held(session: Session, event: e.Event, data: e.SpeculationHeld) -> Session:
     run = _run(session, event)
     held = {task_id: replace(run.task(task_id), speculable=True) for task_id in data.task_ids}
@@ -296,6 +304,7 @@ def _call(event: e.Event, data: e.Started, time_ms: int) -> Call:
         deadline_ms=from_rfc3339(data.deadline_at),
         definition=data.definition,
         isolation=data.isolation,
+        mapped=tuple((data.mapped or {}).items()),
     )
 
 
@@ -313,6 +322,7 @@ _HANDLERS: dict[str, Callable[[Session, e.Event, Any], Session]] = {
     e.TaskSkipped.TYPE: _task_skipped,
     e.SpeculationStarted.TYPE: _speculation_started,
     e.SpeculationHeld.TYPE: _speculation_held,
+    e.SpeculationUnresolvable.TYPE: _speculation_unresolvable,
     e.SpeculationReady.TYPE: _speculation_ready,
     e.SpeculationEnded.TYPE: _speculation_ended,
     **DECISIONS,

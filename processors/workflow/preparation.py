@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pml.processors.speculation.guard import Grant, Refusal, grant, listed_tool
@@ -11,8 +11,9 @@ from pml.processors.speculation.touches import touches_of
 from pml.processors.workflow.arguments import Resolved, Unresolved, resolve, resolve_strictly
 from pml.processors.workflow.catalog import Catalog
 from pml.processors.workflow.draft import Draft
+from pml.processors.workflow.fields import Fields, RecordedFields, SchemaFields
 from pml.processors.workflow.graph import Node
-from pml.processors.workflow.state import Isolation, Run
+from pml.processors.workflow.state import Call, Isolation, Run
 from pml.schemas.calls import CallError
 from pml.schemas.canonical import canonical_json, keyed_hash
 from pml.schemas.errors import PMLError
@@ -30,6 +31,7 @@ class Prepared:
     node: Node
     arguments: dict[str, Any]
     omitted: tuple[str, ...]
+    mapped: Mapping[str, str]
     sanitised: Any
     arguments_hash: str
     granted: Grant
@@ -89,6 +91,7 @@ def _assembled(node: Node, resolved: Resolved, arguments_hash: str, granted: Gra
         node=node,
         arguments=resolved.arguments,
         omitted=resolved.omitted,
+        mapped=resolved.mapped,
         sanitised=sanitised,
         arguments_hash=arguments_hash,
         granted=granted,
@@ -96,13 +99,19 @@ def _assembled(node: Node, resolved: Resolved, arguments_hash: str, granted: Gra
     )
 
 
-def resolve_node(draft: Draft, run: Run, node: Node, strictly: bool) -> Resolved | Unresolved:
+def resolve_node(
+    draft: Draft, run: Run, node: Node, strictly: bool, call: Call | None = None
+) -> Resolved | Unresolved:
     """The arguments of a node from the full values.
+
+    Args:
+        call: of a node that has begun; then its arguments are resolved as they were.
 
     Raises:
         PayloadGone: the command that started the run, or a result, is past its retention.
     """
-    arguments, values = draft.arguments_of(run, node.id), draft.values(run)
+    arguments = draft.arguments_of(run, node.id)
+    values = replace(draft.values(run), fields=_fields(draft, run, node, call))
     for reference in sorted(node.references):
         address = run.task(reference).result
         if address is not None:
@@ -111,6 +120,13 @@ def resolve_node(draft: Draft, run: Run, node: Node, strictly: bool) -> Resolved
     if strictly and not required_given(required, arguments):
         return Unresolved(dict.fromkeys(set(required or ()) - arguments.keys(), "is required and not given"))
     return resolve_strictly(arguments, values) if strictly else resolve(arguments, values, required)
+
+
+def _fields(draft: Draft, run: Run, node: Node, call: Call | None) -> Fields:
+    if call is not None:
+        return RecordedFields(dict(call.mapped))
+    assert run.graph is not None
+    return SchemaFields(draft.catalog, run.graph, node.tool)
 
 
 def required_given(required: frozenset[str] | None, arguments: Mapping[str, Any]) -> bool:
@@ -150,6 +166,7 @@ def started_fields(draft: Draft, prepared: Prepared) -> dict[str, Any]:
         "arguments": prepared.sanitised,
         "arguments_hash": prepared.arguments_hash,
         "omitted": prepared.omitted,
+        "mapped": dict(prepared.mapped) or None,
         "effect": prepared.granted.effect,
         "touches": prepared.touches,
         "cacheable": permission.cacheable,

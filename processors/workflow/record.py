@@ -221,7 +221,7 @@ def _task_out(task: TaskState, topics: list[str]) -> list[Any]:
         task.skip_reason,
         task.retry_ms,
         [task.retry.attempts, task.retry.backoff_ms] if task.retry else None,
-        _values(task.call) if task.call else None,
+        _call_out(task.call) if task.call else None,
         task.earlier or None,
         _values(task.approval) if task.approval else None,
     ]
@@ -251,9 +251,15 @@ def _task_in(row: list[Any], topics: list[str]) -> TaskState:
     )
 
 
+def _call_out(call: Call) -> list[Any]:
+    """What is mapped, which is rare, comes last and is left out where there is nothing."""
+    row = _values(call)
+    return row if call.mapped else row[:-1]
+
+
 def _call_in(row: list[Any]) -> Call:
-    values = [*row[:5], tuple(row[5]), *row[6:]]
-    return Call(*values)
+    values = [*row[:5], tuple(row[5]), *row[6:12]]
+    return Call(*values, mapped=tuple((name, field) for name, field in (row[12] if len(row) > 12 else ())))
 
 
 def _speculation_out(item: Speculation, topics: list[str]) -> list[Any]:
@@ -263,7 +269,7 @@ def _speculation_out(item: Speculation, topics: list[str]) -> list[Any]:
         item.tool,
         item.kind,
         item.confidence,
-        _values(item.call),
+        _call_out(item.call),
         item.status,
         item.served,
         item.stale,

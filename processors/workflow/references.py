@@ -59,8 +59,8 @@ def nodes_of(expression: str) -> frozenset[str]:
     return frozenset(path.node for path in parse(expression))
 
 
-def look_up(expression: str, results: Mapping[str, Any]) -> Any | Missing:
-    """The value a reference leads to: of the first alternative whose node has a result.
+def alternative(expression: str, results: Mapping[str, Any]) -> Path | Missing:
+    """The first alternative of a reference whose node has a result.
 
     Args:
         results: values of the nodes that completed.
@@ -68,8 +68,14 @@ def look_up(expression: str, results: Mapping[str, Any]) -> Any | Missing:
     paths = parse(expression)
     for path in paths:
         if path.node in results:
-            return _walk(results[path.node], path)
+            return path
     return Missing(f"{' and '.join(path.node for path in paths)} gave no result")
+
+
+def look_up(expression: str, results: Mapping[str, Any]) -> Any | Missing:
+    """The value a reference leads to: of the first alternative whose node has a result."""
+    path = alternative(expression, results)
+    return path if isinstance(path, Missing) else walk(results[path.node], path)
 
 
 def _path(expression: str, position: int) -> tuple[Path, int]:
@@ -99,7 +105,8 @@ def _skip_space(text: str, position: int) -> int:
     return position
 
 
-def _walk(value: Any, path: Path) -> Any | Missing:
+def walk(value: Any, path: Path) -> Any | Missing:
+    """The value at the end of a path into a result."""
     for step in path.steps:
         named = isinstance(step, str) and isinstance(value, dict) and step in value
         if not named and not (isinstance(step, int) and isinstance(value, list) and step < len(value)):

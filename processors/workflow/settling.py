@@ -31,10 +31,10 @@ def coordinate_of(address: Address) -> Coordinate:
     return Coordinate(topic=address[0], partition=address[1], offset=address[2])
 
 
-def recorded_arguments(draft: Draft, run: Run, task_id: str) -> Any:
+def recorded_arguments(draft: Draft, run: Run, task_id: str, call: Call | None) -> Any:
     """The arguments of a task as its ending event keeps them: sanitised; None where they are gone."""
     try:
-        resolved = resolve_node(draft, run, run.node(task_id), strictly=False)
+        resolved = resolve_node(draft, run, run.node(task_id), strictly=False, call=call)
     except PMLError:
         return None
     return None if isinstance(resolved, Unresolved) else sanitise(resolved.arguments)
@@ -51,7 +51,7 @@ def _ended_fields(draft: Draft, run: Run, task_id: str, arguments: Any) -> dict[
         "layer": node.layer,
         "tool": node.tool,
         "call_id": call.call_id if call else None,
-        "arguments": arguments if arguments is not None else recorded_arguments(draft, run, task_id),
+        "arguments": arguments if arguments is not None else recorded_arguments(draft, run, task_id, call),
         "arguments_hash": call.arguments_hash if call else "",
         "served_by": task.served_by if begun else "call",
         "speculable": task.speculable,
@@ -160,7 +160,7 @@ def end_speculation(
             task_id=entry.task_id,
             tool=entry.tool,
             kind=entry.kind,
-            arguments=recorded_arguments(draft, run, entry.task_id) if run.live else None,
+            arguments=recorded_arguments(draft, run, entry.task_id, entry.call) if run.live else None,
             arguments_hash=entry.call.arguments_hash,
             confidence=entry.confidence,
             fate=fate,

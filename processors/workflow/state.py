@@ -23,7 +23,10 @@ ENDED: frozenset[TaskStatus] = frozenset({"completed", "failed", "skipped", "unk
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call as its starting event fixed it."""
+    """A call as its starting event fixed it.
+
+    `mapped` has the arguments that a field of a result was chosen for, and the field.
+    """
 
     call_id: str
     started_seq: int
@@ -37,6 +40,7 @@ class Call:
     deadline_ms: int
     definition: str
     isolation: Isolation
+    mapped: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""What tools give to each other; pure."""
