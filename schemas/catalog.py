@@ -8,6 +8,7 @@ from pydantic import Field, SerializeAsAny
 
 from pml.schemas.base import Json, Record
 from pml.schemas.permissions import PermissionFile
+from pml.schemas.workflow import Decision, Task
 
 
 class CatalogData(Record):
@@ -60,12 +61,20 @@ class PermissionRecord(CatalogData):
     hash: str
 
 
+SpeculationMode = Literal["off", "shadow", "on"]
+"""Nothing early; plan and account but call nothing; all that DESIGN §4 allows."""
+
+
 class SpeculationSwitch(CatalogData):
-    """`pml speculation on|off`: holds everywhere within two seconds."""
+    """`pml speculation on|shadow|off`: holds everywhere within two seconds.
+
+    The record's id is its scope: `tenant=NAME`, `server=NAME`, `tool=SERVER:NAME`, any other is for all.
+    Of several that fit a call, the strictest holds.
+    """
 
     KIND = "switch"
 
-    mode: Literal["on", "off"] = "on"
+    mode: SpeculationMode = "on"
     principal: str = "local"
 
 
@@ -125,6 +134,21 @@ class BranchStats(CatalogData):
     counts: dict[str, int] = {}
 
 
+class Capability(CatalogData):
+    """A learned workflow of a tenant: what the guard looks at, and what is inlined where it is called.
+
+    Its tasks name tools, or other capabilities by id; `result` is the reference that its value is.
+    """
+
+    KIND = "capability"
+
+    tenant: str
+    name: str
+    tasks: tuple[Task, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    result: str | None = None
+
+
 class CatalogRecord(Record):
     """The envelope; `kind/id` is the Kafka key."""
 
@@ -148,5 +172,6 @@ CATALOG: dict[str, type[CatalogData]] = {
         ThresholdRecord,
         ThresholdOverride,
         BranchStats,
+        Capability,
     )
 }

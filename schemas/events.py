@@ -70,7 +70,7 @@ class RunStarted(EventData):
     deadline_at: str
     layers: int
     tasks: int
-    speculation: Literal["on", "off"] = "on"
+    speculation: Literal["on", "shadow", "off"] = "on"
 
 
 class RunCounts(Record):

@@ -116,7 +116,7 @@ class Options(Model):
     per_layer_validation: bool = False
     decision_points: Annotated[tuple[Annotated[str, Field(max_length=64)], ...], Field(max_length=500)] = ()
     timeout_s: float | None = Field(default=None, gt=0, le=86_400)
-    speculation: Literal["on", "off"] = "on"
+    speculation: Literal["on", "shadow", "off"] = "on"
     decision_timeout_s: float | None = Field(default=None, gt=0, le=86_400)
     approval_timeout_s: float | None = Field(default=None, gt=0, le=86_400)
     on_timeout: OnTimeout | None = None

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 from aiokafka import AIOKafkaProducer
 
-from pml.schemas.catalog import CatalogRecord, PermissionRecord, ServerTools, SpeculationSwitch
+from pml.schemas.catalog import (
+    CatalogRecord,
+    PermissionRecord,
+    ServerTools,
+    SpeculationMode,
+    SpeculationSwitch,
+)
 from pml.schemas.codec import decode_catalog, encode
 from pml.streams.connection import client_options, producer_options
 from pml.streams.log.tail import Tails
@@ -52,18 +57,24 @@ def permissions_of(records: Records) -> PermissionRecord | None:
 
 def switch_of(records: Records) -> SpeculationSwitch:
     """The switch; on where nobody touched it."""
-    found = (r.data for r in records.values() if isinstance(r.data, SpeculationSwitch))
-    return next(found, SpeculationSwitch())
+    return switches_of(records).get(SWITCH_ID, SpeculationSwitch())
 
 
-async def publish_switch(settings: Settings, mode: Literal["on", "off"], principal: str) -> None:
-    """Turn speculation on or off everywhere.
+def switches_of(records: Records) -> dict[str, SpeculationSwitch]:
+    """Every switch that somebody touched, by its scope; `speculation` is the one for all."""
+    return {r.id: r.data for r in records.values() if isinstance(r.data, SpeculationSwitch)}
+
+
+async def publish_switch(
+    settings: Settings, mode: SpeculationMode, principal: str, scope: str = SWITCH_ID
+) -> None:
+    """Say how far speculation may go, for all or for one tenant, server or tool.
 
     Raises:
         BrokerUnavailable: the broker does not answer.
     """
     data = SpeculationSwitch(mode=mode, principal=principal)
-    await _publish(settings, CatalogRecord(kind=data.KIND, id=SWITCH_ID, version=data.VERSION, data=data))
+    await _publish(settings, CatalogRecord(kind=data.KIND, id=scope, version=data.VERSION, data=data))
 
 
 async def _publish(settings: Settings, record: CatalogRecord) -> None:

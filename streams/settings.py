@@ -20,6 +20,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from pml.schemas.catalog import SpeculationMode
 from pml.schemas.codec import explain
 from pml.schemas.errors import ConfigurationError
 from pml.schemas.topics import DAY_MS, HOUR_MS, RESULT_BYTES_MAX, Topics
@@ -118,9 +119,12 @@ class ApprovalSettings(Group):
 class SpeculationSettings(Group):
     """What may run before it is asked for (DESIGN §4)."""
 
-    mode: Literal["on", "off"] = "on"
+    mode: SpeculationMode = "on"
     budget: Literal["off", "low", "normal", "high"] = "normal"
+    depth: int = Field(default=1, ge=1, le=3)
     ttl_s: float = Field(default=300, gt=0, le=WAIT_MAX_S)
+    cache_bytes: int = Field(default=16 * MIB, ge=1024, le=1024 * MIB)
+    verify: float = Field(default=0.01, ge=0, le=1)
 
     @field_validator("mode", "budget", mode="before")
     @classmethod

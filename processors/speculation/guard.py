@@ -95,8 +95,6 @@ def can_speculate(
         return Verdict(False, "effect")
     if not granted.permission.cacheable:
         return Verdict(False, "not_cacheable")
-    if granted.permission.shared:
-        return Verdict(False, "shared")
     if from_results and granted.open_world and not granted.permission.speculate_open_world:
         return Verdict(False, "open_world")
     return Verdict(True)
@@ -114,6 +112,17 @@ def listed_tool(tool: str, server: ServerTools | None) -> Tool | None:
     return next((item for item in server.tools if item.name == name), None) if server else None
 
 
+def may_run_early(tool: str, permissions: PermissionFile, server: ServerTools | None) -> bool:
+    """Whether any arguments would let a call run early: what no argument can change is looked at first."""
+    found = permissions.find(tool)
+    if found is None or found[1].approval == "hil" or not found[1].cacheable:
+        return False
+    listed = listed_tool(tool, server)
+    hints = listed.hints if listed else ToolHints()
+    trusted = server is not None and server.trusted
+    return _effect_at_best(found[1], hints, trusted) == "read"
+
+
 def may_write(tool: str, permission: Permission, server: ServerTools | None) -> bool:
     """Whether a call of a tool may change the world, whatever its arguments will be."""
     listed = listed_tool(tool, server)
@@ -123,8 +132,12 @@ def may_write(tool: str, permission: Permission, server: ServerTools | None) -> 
 
 
 def _effect(permission: Permission, arguments: Mapping[str, Any], hints: ToolHints, trusted: bool) -> Effect:
+    return _effect_at_best(permission, hints, trusted) if _matches(permission.when, arguments) else "write"
+
+
+def _effect_at_best(permission: Permission, hints: ToolHints, trusted: bool) -> Effect:
     """Hints narrow what the file allows; only a trusted server's hint may widen a silent entry."""
-    if _says_it_writes(hints) or not _matches(permission.when, arguments):
+    if _says_it_writes(hints):
         return "write"
     silent = permission.effect is None and permission.scope not in READING_SCOPES
     if trusted and silent and hints.read_only is True:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from pml.processors.speculation.budget import BUDGETS, Budget, BudgetName
+from pml.processors.speculation.mode import for_all, mode_of, strictest
 from pml.processors.speculation.thresholds import (
     ThresholdFound,
     branch_key,
@@ -16,9 +17,11 @@ from pml.processors.speculation.thresholds import (
 from pml.schemas.base import ThresholdContext
 from pml.schemas.catalog import (
     BranchStats,
+    Capability,
     CatalogRecord,
     PermissionRecord,
     ServerTools,
+    SpeculationMode,
     SpeculationSwitch,
     ThresholdOverride,
     ThresholdRecord,
@@ -41,7 +44,7 @@ class Policy:
     bridge_grace_ms: int = 5_000
     session_ttl_ms: int = 86_400_000
     speculation_ttl_ms: int = 300_000
-    speculation_mode: Literal["on", "off"] = "on"
+    speculation_mode: SpeculationMode = "on"
     budget_name: BudgetName = "normal"
     runs_live_max: int = 64
     runs_remembered_max: int = 1_000
@@ -64,7 +67,8 @@ class Catalog:
     policy: Policy
     servers: Mapping[str, ServerTools] = field(default_factory=dict)
     permissions: PermissionFile = field(default_factory=PermissionFile)
-    switch: Literal["on", "off"] = "on"
+    switches: Mapping[str, SpeculationMode] = field(default_factory=dict)
+    capabilities: Mapping[str, Capability] = field(default_factory=dict)
     thresholds: Mapping[str, ThresholdRecord] = field(default_factory=dict)
     overrides: Mapping[str, float] = field(default_factory=dict)
     branches: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -77,7 +81,9 @@ class Catalog:
             case PermissionRecord(file=file):
                 return replace(self, permissions=file)
             case SpeculationSwitch(mode=mode):
-                return replace(self, switch=mode)
+                return replace(self, switches={**self.switches, record.id: mode})
+            case Capability() as capability:
+                return replace(self, capabilities={**self.capabilities, record.id: capability})
             case ThresholdRecord() as learned:
                 return self._with_threshold(record.id, learned)
             case ThresholdOverride(value=None):
@@ -103,7 +109,9 @@ class Catalog:
             case PermissionRecord.KIND:
                 return replace(self, permissions=PermissionFile())
             case SpeculationSwitch.KIND:
-                return replace(self, switch="on")
+                return replace(self, switches=_without(self.switches, record_id))
+            case Capability.KIND:
+                return replace(self, capabilities=_without(self.capabilities, record_id))
             case ThresholdRecord.KIND:
                 return replace(self, thresholds=_without(self.thresholds, record_id))
             case ThresholdOverride.KIND:
@@ -127,10 +135,24 @@ class Catalog:
         return branch_probability(counts, outcome)
 
     @property
+    def general_mode(self) -> SpeculationMode:
+        """What holds for every call, whatever it is of: settings, budget, and the switches for all."""
+        if self.policy.budget.concurrent == 0:
+            return "off"
+        for_everybody = (mode for scope, mode in self.switches.items() if for_all(scope))
+        return strictest((self.policy.speculation_mode, *for_everybody))
+
+    @property
     def speculates(self) -> bool:
         """Whether anything may be started or served early now."""
-        wanted = self.policy.speculation_mode == "on" and self.policy.budget.concurrent > 0
-        return wanted and self.switch == "on"
+        return self.general_mode == "on"
+
+    def mode_of(self, tenant: str, tool: str) -> SpeculationMode:
+        """Whether a tenant's call of a tool may run early, be planned only, or neither."""
+        general = self.general_mode
+        if general == "off" or not self.switches:
+            return general
+        return strictest((general, mode_of(self.switches, tenant, tool)))
 
 
 def _without(records: Mapping[str, V], key: str) -> dict[str, V]:

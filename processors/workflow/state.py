@@ -173,7 +173,7 @@ class Run:
     payload_hash: str
     started_ms: int
     deadline_ms: int
-    speculation: Literal["on", "off"]
+    speculation: Literal["on", "shadow", "off"]
     principal: str
     command_id: str
     traceparent: str | None

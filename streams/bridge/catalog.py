@@ -94,7 +94,7 @@ class CatalogLink:
         end = await _end(consumer, pair)
         if end is not None:
             self._gate.heard()
-        if not self._gate.open:
+        if not self._gate.open or self._gate.switches:
             self._on_switched_off()
         if end is not None and await consumer.position(pair) >= end:
             await self._compare_or_publish()
@@ -104,7 +104,7 @@ class CatalogLink:
         if record.value is None:
             self._known.pop(key, None)
             if key.startswith(b"switch/"):
-                self._gate.switch = "on"
+                self._gate.switches.pop(key.removeprefix(b"switch/").decode(errors="replace"), None)
             return
         try:
             decoded = decode_catalog(record.value)
@@ -114,7 +114,7 @@ class CatalogLink:
         if key.startswith((b"tool/", b"permission/")):
             self._known[key] = record.value
         if isinstance(decoded.data, SpeculationSwitch):
-            self._gate.switch = decoded.data.mode
+            self._gate.switches[decoded.id] = decoded.data.mode
 
     async def _pass_over(self, record: Any, error: PMLError) -> None:
         """Kinds of later releases are not ours to read; what is broken becomes a dead letter."""

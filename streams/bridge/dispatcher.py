@@ -80,13 +80,16 @@ class Dispatcher:
                 self._answer_soon(partition, call, overdue(call.run))
 
     def stop_speculating(self) -> None:
-        """Refuse the speculative calls that wait and cancel those that run; who was joined goes on."""
+        """Refuse the speculative calls that wait and cancel those that run, where they may not any more.
+
+        Who was joined goes on.
+        """
         for ticket, (partition, call) in list(self._waiting.items()):
-            if ticket.speculative:
+            if ticket.speculative and not self._gate.lets(call.run):
                 self._withdraw(ticket)
                 self._answer_soon(partition, call, _not_allowed(call.run, "switched_off"))
         for ticket, (_, call) in list(self._running.items()):
-            if ticket.speculative:
+            if ticket.speculative and not self._gate.lets(call.run):
                 self._cancel(call, "SWITCHED_OFF")
 
     def let_go(self, partition: Partition) -> None:

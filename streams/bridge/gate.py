@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Literal
 
 from pml.processors.speculation.guard import can_speculate
+from pml.processors.speculation.mode import for_all, mode_of, strictest
 from pml.schemas.calls import CallRun
+from pml.schemas.catalog import SpeculationMode
 from pml.schemas.identifiers import split_tool
 from pml.schemas.permissions import PermissionFile
 from pml.streams.bridge.server import Server
@@ -19,11 +20,11 @@ CONTACT_MAX_S = 2.0
 class Gate:
     """What the bridge itself knows about speculation; the orchestrator decided before (DESIGN §4)."""
 
-    def __init__(self, mode: Literal["on", "off"], servers: Mapping[str, Server]) -> None:
+    def __init__(self, mode: SpeculationMode, servers: Mapping[str, Server]) -> None:
         self._mode, self._servers = mode, servers
         self._heard_at_s = float("-inf")
         self.permissions = PermissionFile()
-        self.switch: Literal["on", "off"] = "on"
+        self.switches: dict[str, SpeculationMode] = {}
 
     def heard(self) -> None:
         """The broker answered just now."""
@@ -33,11 +34,16 @@ class Gate:
     def open(self) -> bool:
         """Whether anything may be speculated now."""
         connected = asyncio.get_running_loop().time() - self._heard_at_s <= CONTACT_MAX_S
-        return self._mode == "on" and self.switch == "on" and connected
+        everybody = (mode for scope, mode in self.switches.items() if for_all(scope))
+        return connected and strictest((self._mode, *everybody)) == "on"
+
+    def lets(self, run: CallRun) -> bool:
+        """Whether no switch forbids this call to run early."""
+        return self.open and mode_of(self.switches, run.tenant, run.tool) == "on"
 
     def refusal(self, run: CallRun) -> str | None:
         """Why this speculative call must not run; None where it may."""
-        if not self.open:
+        if not self.lets(run):
             return "switched_off"
         if run.effect != "read":
             return "effect"

@@ -70,7 +70,7 @@ class CatalogFollower:
     def snapshot(self) -> Catalog:
         """What is known now; without speculation where the broker was not heard of for two seconds."""
         if _now_s() - self._heard_at > CONTACT_S:
-            return replace(self._catalog, switch="off")
+            return replace(self._catalog, switches={**self._catalog.switches, "contact": "off"})
         return self._catalog
 
     async def follow(self) -> None:

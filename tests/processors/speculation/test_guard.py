@@ -14,6 +14,7 @@ from pml.processors.speculation.guard import (
     Verdict,
     can_speculate,
     grant,
+    may_run_early,
     may_write,
     requires_validation,
 )
@@ -65,12 +66,13 @@ def test_a_reading_scope_that_is_said_to_write_is_not() -> None:
     assert not can_speculate(TOOL, {}, file(scope="readonly", effect="write"), server()).allowed
 
 
-@pytest.mark.parametrize(
-    ("entry", "reason"),
-    [({"cacheable": False}, "not_cacheable"), ({"shared": True}, "shared")],
-)
-def test_what_may_not_be_cached_is_not_run_early(entry: dict[str, Any], reason: str) -> None:
-    assert can_speculate(TOOL, {}, file(scope="readonly", **entry), server()) == Verdict(False, reason)
+def test_what_changes_by_itself_is_not_run_early() -> None:
+    permissions = file(scope="readonly", cacheable=False)
+    assert can_speculate(TOOL, {}, permissions, server()) == Verdict(False, "not_cacheable")
+
+
+def test_what_others_share_may_be_joined_while_it_runs() -> None:
+    assert can_speculate(TOOL, {}, file(scope="readonly", shared=True), server()).allowed
 
 
 @pytest.mark.parametrize(
@@ -186,6 +188,7 @@ def test_what_may_run_early_needs_nobodys_word_and_only_reads(
         assert verdict.reason
         return
     assert isinstance(found, Grant)
+    assert may_run_early(TOOL, permissions, listed)
     assert not requires_validation(TOOL, permissions)
     assert entry["approval"] == "auto"
     assert found.effect == "read"
