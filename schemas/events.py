@@ -227,13 +227,17 @@ class TaskStarted(Started):
 
 
 class SpeculationStarted(Started):
-    """A call begins before it was asked for."""
+    """A call begins before it was asked for.
+
+    `sources` are the calls whose waiting results its arguments were taken from: it ends with them.
+    """
 
     TYPE = "speculation.started"
 
     kind: SpeculationKind = "layer"
     confidence: float = 1.0
     threshold: float = 0.0
+    sources: tuple[str, ...] | None = None
 
 
 class TaskEnded(EventData):
@@ -253,7 +257,10 @@ class TaskEnded(EventData):
 
 
 class TaskCompleted(TaskEnded):
-    """A task has its result. `duration_ms` is what the run waited; `tool_ms` what the tool took."""
+    """A task has its result. `duration_ms` is what the run waited; `tool_ms` what the tool took.
+
+    `cached`: it was speculated with other arguments, and this result takes that one's place in the cache.
+    """
 
     TYPE = "task.completed"
 
@@ -266,6 +273,7 @@ class TaskCompleted(TaskEnded):
     saved_ms: float = 0.0
     as_of: str
     final: bool = True
+    cached: bool | None = None
 
 
 class TaskFailed(TaskEnded):
@@ -299,13 +307,17 @@ class TaskUnknown(TaskEnded):
 
 
 class SpeculationHeld(EventData):
-    """Tasks that could have been run early and were not, for want of budget: their calls count as misses."""
+    """Tasks that could have been run early and were not, for want of budget: their calls count as misses.
+
+    `confidences`, one a task, are given where not all are 1.
+    """
 
     TYPE = "speculation.held"
 
     layer: int
     task_ids: tuple[str, ...]
     reason: Literal["budget"] = "budget"
+    confidences: tuple[float, ...] | None = None
 
 
 class SpeculationUnresolvable(EventData):
@@ -333,8 +345,36 @@ class SpeculationReady(EventData):
     expires_at: str
 
 
+class SpeculationForgotten(EventData):
+    """Results that were used already leave the cache, so that new ones fit."""
+
+    TYPE = "speculation.forgotten"
+
+    call_ids: tuple[str, ...]
+
+
+class SpeculationPlanned(EventData):
+    """A call that would have begun now: in shadow mode, or with up to 0.05 more confidence."""
+
+    TYPE = "speculation.planned"
+
+    task_id: str
+    layer: int
+    tool: str
+    kind: SpeculationKind
+    confidence: float
+    threshold: float
+    arguments_hash: str
+    touches: tuple[str, ...]
+    expires_at: str
+    shadow: bool
+
+
 class SpeculationScored(EventData):
-    """A candidate whose confidence was a little below the threshold: not run, but held against what came."""
+    """A planned call held against what came: whether it would have been served, and how much sooner.
+
+    `context` is given where the confidence was below 1 and thresholds learn from it.
+    """
 
     TYPE = "speculation.scored"
 
@@ -344,9 +384,11 @@ class SpeculationScored(EventData):
     kind: SpeculationKind
     confidence: float
     threshold: float
-    context: ThresholdContext
+    context: ThresholdContext | None = None
     success: bool
     reason: str
+    shadow: bool = False
+    saved_ms: float = 0.0
 
 
 class SpeculationEnded(EventData):
@@ -421,6 +463,8 @@ EVENTS: dict[str, type[EventData]] = {
         SpeculationHeld,
         SpeculationUnresolvable,
         SpeculationReady,
+        SpeculationForgotten,
+        SpeculationPlanned,
         SpeculationScored,
         SpeculationEnded,
     )

@@ -1,4 +1,4 @@
-"""Whether a capability may run early: only if everything in it may (DESIGN §4, condition 1; spec story 12.3)."""
+"""Whether a capability may run early: only if everything in it may (DESIGN §4.1; spec story 12.3)."""
 
 from __future__ import annotations
 

@@ -1,118 +1,56 @@
-"""What to run before it is asked for: the next layer's safe calls (DESIGN §4; spec `speculateNextLayer`).
+"""What to run before it is asked for (DESIGN §4; spec `speculateNextLayer`).
 
-Asked after each answered call. A candidate must meet every condition of DESIGN §4; those that the
-budget alone holds back are named, because their real calls count as misses.
+Asked after each answered call. Candidates that meet every condition begin; in shadow mode they are planned
+only; those that the budget alone holds back are named, because their real calls count as misses.
 """
 
 from __future__ import annotations
 
-from pml.processors.speculation.guard import can_speculate, may_write
-from pml.processors.speculation.touches import any_overlap, touches_of
+from collections.abc import Iterator
+
+from pml.processors.speculation.candidates import Candidate, find_candidate, open_nodes
+from pml.processors.speculation.mode import strictest
 from pml.processors.workflow.calls import Wanted, call_run
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.evolve import HOUR_MS, joined_calls
 from pml.processors.workflow.graph import Node
-from pml.processors.workflow.preparation import Prepared, Unprepared, prepare_strictly, started_fields
-from pml.processors.workflow.release import find_entry, skip_reason
-from pml.processors.workflow.state import Run, Session, TaskState
-from pml.schemas.events import SpeculationHeld, SpeculationStarted
+from pml.processors.workflow.preparation import started_fields
+from pml.processors.workflow.state import Run, Session
+from pml.schemas.catalog import SpeculationMode
+from pml.schemas.events import SpeculationHeld, SpeculationPlanned, SpeculationStarted
+from pml.schemas.times import to_rfc3339
 
 
 def speculate(draft: Draft, run_id: str) -> None:
-    """Start what may run early of the run's next layer, in the order of its definition."""
+    """Start, or in shadow mode plan, what may run early of the run's next layers, nearest layers first."""
     run = draft.run(run_id)
-    if not (run.live and run.speculation == "on" and draft.catalog.speculates):
-        return
-    held: list[str] = []
+    held: list[Candidate] = []
     affordable = True
-    for node in _open_nodes(draft, run):
+    for node, mode in _nodes(draft, run):
         affordable = affordable and has_budget(draft)
-        if not affordable and run.task(node.id).speculable:
+        if mode == "on" and not affordable and run.task(node.id).speculable:
             continue
-        prepared = _candidate(draft, run, node)
-        if prepared is None:
+        candidate = find_candidate(draft, run, node)
+        if candidate is None:
             continue
-        if affordable:
-            _start(draft, run_id, prepared)
+        if not candidate.confident or mode == "shadow":
+            _plan(draft, run_id, candidate)
+        elif affordable:
+            _start(draft, run_id, candidate)
         else:
-            held.append(node.id)
+            held.append(candidate)
     if held:
-        draft.emit(SpeculationHeld(layer=run.layer + 1, task_ids=tuple(held)), draft.run(run_id))
+        _hold(draft, run_id, held)
 
 
-def _open_nodes(draft: Draft, run: Run) -> list[Node]:
-    """The tasks of the next layer that are sure to run, know their arguments and have not been tried."""
-    assert run.graph is not None
-    if run.layer + 1 >= len(run.graph.layers):
-        return []
-    speculations = draft.session.speculations.values()
-    tried = {entry.task_id for entry in speculations if entry.run_id == run.run_id}
-    return [
-        run.node(name)
-        for name in run.graph.layers[run.layer + 1]
-        if name not in tried and _is_open(run, run.node(name))
-    ]
-
-
-def _is_open(run: Run, node: Node) -> bool:
-    """A speculation that failed or expired is not begun again (`barred`)."""
-    task = run.task(node.id)
-    resolvable = all(run.task(name).status == "completed" for name in node.references)
-    return task.status == "pending" and not task.barred and resolvable and certain(run, node)
-
-
-def _candidate(draft: Draft, run: Run, node: Node) -> Prepared | None:
-    """The call of a task that may run now; None where any condition does not hold."""
-    prepared = prepare_strictly(draft, run, node)
-    if isinstance(prepared, Unprepared) or not _allowed(draft, prepared):
-        return None
-    if any_overlap(prepared.touches, pending_touches(draft, run, node.layer)):
-        return None
-    return None if find_entry(draft, run, prepared) else prepared
-
-
-def certain(run: Run, node: Node) -> bool:
-    """Whether a task will run as far as is known: its branch is taken, nothing before it failed."""
-    decided = all(run.decisions.get(condition.node) not in {None, "error"} for condition in node.conditions)
-    return decided and skip_reason(run, node) is None
-
-
-def _allowed(draft: Draft, prepared: Prepared) -> bool:
-    node = prepared.node
-    server = draft.catalog.server_of(node.tool)
-    if server is None or server.status != "listed":
-        return False
-    verdict = can_speculate(
-        node.tool, prepared.arguments, draft.catalog.permissions, server, from_results=bool(node.references)
-    )
-    return verdict.allowed
-
-
-def pending_touches(draft: Draft, run: Run, layer: int) -> list[str]:
-    """What unfinished unsafe calls of the session may still change (DESIGN §4, condition 3)."""
-    found = [touch for touches in draft.session.doubtful.values() for touch in touches]
-    for other in draft.session.runs.values():
-        for task in other.tasks.values():
-            if other.live and task.status == "running":
-                found.extend(_writes(task))
-    assert run.graph is not None
-    for node in run.graph.nodes.values():
-        task = run.task(node.id)
-        if node.layer < layer and not task.ended and task.status != "running":
-            found.extend(_writes(task) if task.call else _unstarted(draft, node))
-    return found
-
-
-def _writes(task: TaskState) -> tuple[str, ...]:
-    return task.call.touches if task.call and task.call.effect == "write" else ()
-
-
-def _unstarted(draft: Draft, node: Node) -> tuple[str, ...]:
-    """A task before its call: its arguments are not known, so it may touch all that its entry names."""
-    found = draft.catalog.permissions.find(node.tool)
-    if found is not None and not may_write(node.tool, found[1], draft.catalog.server_of(node.tool)):
-        return ()
-    return touches_of(node.tool, found[1].touches if found else None, None, None)
+def _nodes(draft: Draft, run: Run) -> Iterator[tuple[Node, SpeculationMode]]:
+    """The tasks to look at, and whether each may be called or only planned."""
+    if not run.live or strictest((run.speculation, draft.catalog.general_mode)) == "off":
+        return
+    for node in open_nodes(draft, run):
+        mode = strictest((run.speculation, draft.catalog.mode_of(draft.session.tenant, node.tool)))
+        if mode != "off":
+            yield node, mode
 
 
 def has_budget(draft: Draft) -> bool:
@@ -135,9 +73,44 @@ def _running(session: Session) -> int:
     )
 
 
-def _start(draft: Draft, run_id: str, prepared: Prepared) -> None:
+def _start(draft: Draft, run_id: str, candidate: Candidate) -> None:
+    prepared = candidate.prepared
     fields = started_fields(draft, prepared)
-    draft.emit(SpeculationStarted(**fields, kind="layer", confidence=1.0, threshold=0.0), draft.run(run_id))
+    started = SpeculationStarted(
+        **fields,
+        kind=candidate.kind,
+        confidence=candidate.confidence,
+        threshold=candidate.threshold,
+        sources=tuple(source.call_id for source in candidate.sources) or None,
+    )
+    draft.emit(started, draft.run(run_id))
     entry = draft.session.speculations[fields["call_id"]]
-    item = Wanted(draft.run(run_id), prepared.node.id, prepared.node.tool, 1, entry.call, speculative=True)
+    item = Wanted(draft.run(run_id), prepared.node.id, prepared.node.tool, 1, entry.call, True, entry.sources)
     draft.calls.append(call_run(draft.session, item, prepared.arguments))
+
+
+def _plan(draft: Draft, run_id: str, candidate: Candidate) -> None:
+    """Shadow mode holds for candidates that would have begun; the others lack confidence in any mode."""
+    node = candidate.prepared.node
+    fields = started_fields(draft, candidate.prepared)
+    planned = SpeculationPlanned(
+        task_id=node.id,
+        layer=node.layer,
+        tool=node.tool,
+        kind=candidate.kind,
+        confidence=candidate.confidence,
+        threshold=candidate.threshold,
+        arguments_hash=candidate.prepared.arguments_hash,
+        touches=candidate.prepared.touches,
+        expires_at=to_rfc3339(draft.now_ms + round(fields["ttl_s"] * 1_000)),
+        shadow=candidate.confident,
+    )
+    draft.emit(planned, draft.run(run_id))
+
+
+def _hold(draft: Draft, run_id: str, held: list[Candidate]) -> None:
+    layer = min(candidate.prepared.node.layer for candidate in held)
+    names = tuple(candidate.prepared.node.id for candidate in held)
+    confidences = tuple(candidate.confidence for candidate in held)
+    unsure = confidences if min(confidences) < 1 else None
+    draft.emit(SpeculationHeld(layer=layer, task_ids=names, confidences=unsure), draft.run(run_id))

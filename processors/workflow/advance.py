@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from pml.processors.speculation.plans import score
 from pml.processors.workflow import conditions
 from pml.processors.workflow.checkpoints import pause, pause_reason
 from pml.processors.workflow.draft import Draft, full_expression
 from pml.processors.workflow.graph import OTHERWISE, DecisionNode, Graph
-from pml.processors.workflow.release import release
-from pml.processors.workflow.settling import discard_all
+from pml.processors.workflow.release import release, takes
+from pml.processors.workflow.settling import discard_all, discard_for_task
 from pml.processors.workflow.state import Abort, Run
 from pml.schemas.errors import PMLError
 from pml.schemas.events import BranchTaken, RunAborted, RunCompleted, RunCounts, RunEnded, RunFailed
@@ -60,6 +61,22 @@ def _take_branches(draft: Draft, run_id: str) -> None:
         open_still = decision.id not in run.decisions
         if open_still and all(run.task(name).ended for name in decision.references):
             draft.emit(_branch(draft, run, decision), run)
+            settle_branches(draft, run_id)
+
+
+def settle_branches(draft: Draft, run_id: str) -> None:
+    """A decision was taken: what was begun for a branch that is closed now ends, and plans are scored."""
+    run = draft.run(run_id)
+    entries = [entry for entry in draft.session.speculations.values() if entry.run_id == run_id]
+    early = {entry.task_id for entry in entries if entry.kind == "branch" and not entry.served}
+    unsure = {task_id for task_id, plan in run.plans.items() if plan.confidence < plan.threshold}
+    for task_id in sorted(early | unsure):
+        conditions = run.node(task_id).conditions
+        taken = [takes(run, item.node, item.outcome) for item in conditions if item.node in run.decisions]
+        if not all(taken):
+            discard_for_task(draft, run_id, task_id, "branch_not_taken")
+        elif task_id in unsure and len(taken) == len(conditions):
+            score(draft, run_id, task_id, "branch_taken", success=True)
 
 
 def _branch(draft: Draft, run: Run, decision: DecisionNode) -> BranchTaken:

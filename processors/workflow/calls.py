@@ -14,7 +14,7 @@ from pml.processors.workflow.arguments import Resolved, Values, resolve
 from pml.processors.workflow.draft import Results, full_arguments, full_context
 from pml.processors.workflow.fields import RecordedFields
 from pml.processors.workflow.inputs import Address, GoneCall, Payloads
-from pml.processors.workflow.state import Call, Run, Session
+from pml.processors.workflow.state import Call, Run, Session, Source
 from pml.schemas.calls import CallRun
 from pml.schemas.canonical import value_hash
 from pml.schemas.times import to_rfc3339
@@ -30,6 +30,7 @@ class Wanted:
     attempt: int
     call: Call
     speculative: bool
+    sources: tuple[Source, ...] = ()
 
 
 def wanted(session: Session) -> Iterator[Wanted]:
@@ -43,7 +44,7 @@ def wanted(session: Session) -> Iterator[Wanted]:
     for call_id, entry in session.speculations.items():
         if entry.status == "running" and call_id not in joined:
             run = session.runs[entry.run_id]
-            yield Wanted(run, entry.task_id, entry.tool, 1, entry.call, speculative=True)
+            yield Wanted(run, entry.task_id, entry.tool, 1, entry.call, True, entry.sources)
 
 
 def call_needs(session: Session) -> set[Address]:
@@ -53,6 +54,7 @@ def call_needs(session: Session) -> set[Address]:
         found.add(item.run.payload)
         results = (item.run.task(name).result for name in item.run.node(item.task_id).references)
         found.update(address for address in results if address)
+        found.update(source.result for source in item.sources)
     return found
 
 
@@ -73,10 +75,16 @@ def _arguments(item: Wanted, payloads: Payloads) -> dict[str, Any] | None:
     if start is None:
         return None
     fields = RecordedFields(dict(item.call.mapped))
-    values = Values(full_context(start), Results(item.run, payloads), fields)
+    results = Results(item.run, payloads, addresses_of(item.sources))
+    values = Values(full_context(start), results, fields)
     # What was optional and had no value then has none now: nothing is required a second time.
     resolved = resolve(full_arguments(start, item.task_id), values, required=frozenset())
     return resolved.arguments if isinstance(resolved, Resolved) else None
+
+
+def addresses_of(sources: tuple[Source, ...]) -> dict[str, Address]:
+    """The waiting results of tasks that have none yet."""
+    return {source.task_id: source.result for source in sources}
 
 
 def call_run(session: Session, item: Wanted, arguments: dict[str, Any]) -> CallRun:

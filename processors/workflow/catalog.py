@@ -46,6 +46,9 @@ class Policy:
     speculation_ttl_ms: int = 300_000
     speculation_mode: SpeculationMode = "on"
     budget_name: BudgetName = "normal"
+    speculation_depth: int = 1
+    cache_bytes: int = 16_777_216
+    verified_share: float = 0.0
     runs_live_max: int = 64
     runs_remembered_max: int = 1_000
     commands_remembered_max: int = 1_000

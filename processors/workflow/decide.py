@@ -9,7 +9,7 @@ from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.inputs import Input, Payloads, Step, Unreadable
 from pml.processors.workflow.outcomes import end_call
 from pml.processors.workflow.reached import reach_deadline
-from pml.processors.workflow.settling import end_speculation
+from pml.processors.workflow.settling import end_each
 from pml.processors.workflow.starting import reject, start_run
 from pml.processors.workflow.state import Session
 from pml.schemas.calls import CallEnded
@@ -100,13 +100,14 @@ def _speculate_everywhere(draft: Draft) -> None:
 
 def _sweep(draft: Draft) -> None:
     """End what waits too long, and everything that waits where speculation was switched off."""
-    for entry in list(draft.session.speculations.values()):
-        if entry.served or entry.stale:
-            continue
-        if not draft.catalog.speculates and entry.status == "ready":
-            end_speculation(draft, entry, "discarded", "switched_off")
-        elif entry.status == "ready" and entry.expires_ms <= draft.now_ms:
-            end_speculation(draft, entry, "discarded", "expired")
+    waiting = [
+        entry
+        for entry in draft.session.speculations.values()
+        if entry.status == "ready" and not entry.served and not entry.stale
+    ]
+    off = [entry for entry in waiting if draft.catalog.mode_of(draft.session.tenant, entry.tool) != "on"]
+    end_each(draft, off, "discarded", "switched_off")
+    end_each(draft, (entry for entry in waiting if entry.expires_ms <= draft.now_ms), "discarded", "expired")
 
 
 def _reject_unreadable(draft: Draft, message: Unreadable) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from pml.processors.workflow.arguments import Values
@@ -18,6 +19,8 @@ from pml.schemas.events import Cause, Event, EventData, TaskCompleted
 from pml.schemas.identifiers import event_id
 from pml.schemas.times import to_rfc3339
 from pml.schemas.workflow import Argument
+
+NO_SOURCES: Mapping[str, Address] = MappingProxyType({})
 
 
 class Draft:
@@ -56,6 +59,11 @@ class Draft:
     def completed(self) -> bool:
         """Whether a task has come to its result: then the layer after it may be run early."""
         return any(isinstance(event.data, TaskCompleted) for event in self._events)
+
+    @property
+    def last_event(self) -> Event:
+        """The event that was written last."""
+        return self._events[-1]
 
     @property
     def next_seq(self) -> int:
@@ -123,29 +131,33 @@ class Draft:
         """The arguments of a task as its producer wrote them, secrets and all."""
         return full_arguments(self.payload(run.payload), task_id)
 
-    def values(self, run: Run) -> Values:
-        """What arguments of a run are taken from."""
-        return Values(full_context(self.payload(run.payload)), Results(run, self._payloads))
+    def values(self, run: Run, sources: Mapping[str, Address] = NO_SOURCES) -> Values:
+        """What arguments are taken from; `sources` are waiting results of tasks that have none yet."""
+        return Values(full_context(self.payload(run.payload)), Results(run, self._payloads, sources))
 
 
 class Results(Mapping[str, Any]):
-    """The values of a run's completed tasks, each looked up when it is asked for."""
+    """The values of a run's completed tasks, each looked up when it is asked for; `sources` come first."""
 
-    def __init__(self, run: Run, payloads: Payloads) -> None:
+    def __init__(self, run: Run, payloads: Payloads, sources: Mapping[str, Address] = NO_SOURCES) -> None:
         self._run = run
         self._payloads = payloads
+        self._sources = sources
+
+    def _address(self, task_id: str) -> Address | None:
+        return self._sources.get(task_id) or self._run.task(task_id).result
 
     def __getitem__(self, task_id: str) -> Any:
-        address = self._run.task(task_id).result
+        address = self._address(task_id)
         if address is None:
             raise KeyError(task_id)
         return payload_value(self._payloads[address])
 
     def __contains__(self, task_id: object) -> bool:
-        return isinstance(task_id, str) and self._run.task(task_id).result in self._payloads
+        return isinstance(task_id, str) and self._address(task_id) in self._payloads
 
     def __iter__(self) -> Iterator[str]:
-        return (task_id for task_id in self._run.tasks if task_id in self)
+        return (task_id for task_id in {**self._run.tasks, **self._sources} if task_id in self)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

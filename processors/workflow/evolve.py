@@ -15,13 +15,24 @@ from pml.processors.workflow.folding import with_task as _with_task
 from pml.processors.workflow.folding import without as _without
 from pml.processors.workflow.graph import build
 from pml.processors.workflow.learning import domain_of, learned_name
-from pml.processors.workflow.state import Accounts, Call, Run, RunStatus, Session, Speculation, TaskState
+from pml.processors.workflow.state import (
+    Accounts,
+    Call,
+    Plan,
+    Run,
+    RunStatus,
+    Session,
+    Source,
+    Speculation,
+    TaskState,
+)
 from pml.schemas import events as e
 from pml.schemas.errors import LogCorrupted
 from pml.schemas.times import from_rfc3339
 from pml.schemas.workflow import Workflow
 
 HOUR_MS = 3_600_000
+_TRIED_ONCE = frozenset({"expired", "evicted"})
 _ENDS: dict[str, RunStatus] = {
     e.RunCompleted.TYPE: "completed",
     e.RunFailed.TYPE: "failed",
@@ -121,6 +132,7 @@ def _task_started(session: Session, event: e.Event, data: e.TaskStarted) -> Sess
         served_by=data.served_by,
         serves=data.serves,
         speculable=data.speculable,
+        replaces=_replaces(session, event, data),
     )
     started = _with_task(session, run, data.task_id, task)
     return _without_overlapping(started, data.touches) if data.effect == "write" else started
@@ -128,10 +140,18 @@ def _task_started(session: Session, event: e.Event, data: e.TaskStarted) -> Sess
 
 def _task_completed(session: Session, event: e.Event, data: e.TaskCompleted) -> Session:
     run = _run(session, event)
-    task = replace(run.task(data.task_id), status="completed", call=None, result=address_of(data.result_ref))
+    task = replace(
+        run.task(data.task_id),
+        status="completed",
+        call=None,
+        replaces=False,
+        result=address_of(data.result_ref),
+    )
     hit = data.served_by in {"speculation", "joined"}
     run = _count_hit(run, data) if hit else _count_miss(run, data)
-    return _with_task(session, replace(run, path=(*run.path, data.task_id)), data.task_id, task)
+    call = run.task(data.task_id).call
+    done = _with_task(session, replace(run, path=(*run.path, data.task_id)), data.task_id, task)
+    return _with_fresh(done, run.run_id, data, call) if data.cached and call else done
 
 
 def _task_failed(session: Session, event: e.Event, data: e.TaskFailed) -> Session:
@@ -178,15 +198,14 @@ def _speculation_started(session: Session, event: e.Event, data: e.SpeculationSt
         kind=data.kind,
         confidence=data.confidence,
         call=_call(event, data, session.last_event_ms),
+        sources=tuple(_source(session, call_id) for call_id in data.sources or ()),
     )
     accounts = replace(session.accounts, started=session.accounts.started + 1)
     started = replace(session, accounts=accounts, speculations={**session.speculations, data.call_id: entry})
     return _with_task(started, run, data.task_id, replace(run.task(data.task_id), speculable=True))
 
 
-def _speculation_unresolvable(
-    session: Session, event: e.Event, data: e.SpeculationUnresolvable
-) -> Session:
+def _speculation_unresolvable(session: Session, event: e.Event, data: e.SpeculationUnresolvable) -> Session:
     """What it needs will not come to be known before its turn: it is looked at once."""
     run = _run(session, event)
     return _with_task(session, run, data.task_id, replace(run.task(data.task_id), barred=True))
@@ -196,6 +215,32 @@ def _speculation_held(session: Session, event: e.Event, data: e.SpeculationHeld)
     run = _run(session, event)
     held = {task_id: replace(run.task(task_id), speculable=True) for task_id in data.task_ids}
     return _with_run(session, replace(run, tasks={**run.tasks, **held}))
+
+
+def _speculation_forgotten(session: Session, _: e.Event, data: e.SpeculationForgotten) -> Session:
+    kept = {name: entry for name, entry in session.speculations.items() if name not in data.call_ids}
+    return replace(session, speculations=kept)
+
+
+def _speculation_planned(session: Session, event: e.Event, data: e.SpeculationPlanned) -> Session:
+    run = _run(session, event)
+    plan = Plan(
+        seq=event.seq,
+        planned_ms=session.last_event_ms,
+        shadow=data.shadow,
+        kind=data.kind,
+        confidence=data.confidence,
+        threshold=data.threshold,
+        arguments_hash=data.arguments_hash,
+        touches=data.touches,
+        expires_ms=from_rfc3339(data.expires_at),
+    )
+    return _with_run(session, replace(run, plans={**run.plans, data.task_id: plan}))
+
+
+def _speculation_scored(session: Session, event: e.Event, data: e.SpeculationScored) -> Session:
+    run = _run(session, event)
+    return _with_run(session, replace(run, plans=_without(run.plans, data.task_id)))
 
 
 def _speculation_ready(session: Session, _: e.Event, data: e.SpeculationReady) -> Session:
@@ -222,9 +267,9 @@ def _speculation_ended(session: Session, event: e.Event, data: e.SpeculationEnde
         return _count_waste(_bar(ended, event, data), event.run_id)
     if entry is None:
         return ended
-    # A stale result was good for the task that had joined it, and for nobody else.
+    # A stale result, or one that has no room, was good for the task that had joined it, and for nobody else.
     served = _without(session.speculations, data.call_id)
-    if not entry.stale:
+    if not entry.stale and entry.status == "ready":
         served = {**session.speculations, data.call_id: replace(entry, served=True)}
     return replace(ended, speculations=served)
 
@@ -253,9 +298,9 @@ def _accounted(accounts: Accounts, data: e.SpeculationEnded, time_ms: int) -> Ac
 
 
 def _bar(session: Session, event: e.Event, data: e.SpeculationEnded) -> Session:
-    """What failed would fail again, and what expired would expire again: each is tried once."""
+    """What failed, expired or had no room would do so again: each is tried once."""
     run = session.runs.get(event.run_id or "")
-    if run is None or not run.live or not (data.fate == "failed" or data.reason == "expired"):
+    if run is None or not run.live or not (data.fate == "failed" or data.reason in _TRIED_ONCE):
         return session
     return _with_task(session, run, data.task_id, replace(run.task(data.task_id), barred=True))
 
@@ -267,6 +312,54 @@ def _count_waste(session: Session, run_id: str | None) -> Session:
     return _with_run(session, replace(run, counts=replace(run.counts, wasted=run.counts.wasted + 1)))
 
 
+def _replaces(session: Session, event: e.Event, data: e.TaskStarted) -> bool:
+    """Whether a task was speculated with other arguments than it has now, and its own result may be kept."""
+    if data.served_by != "call" or data.effect == "write" or not data.cacheable:
+        return False
+    other = any(
+        entry.run_id == event.run_id and entry.task_id == data.task_id and not entry.served
+        for entry in session.speculations.values()
+        if entry.call.arguments_hash != data.arguments_hash
+    )
+    return other and not any_overlap(data.touches, unsettled_touches(session))
+
+
+def unsettled_touches(session: Session) -> list[str]:
+    """What unsafe calls that run, or of which nobody knows, may still change."""
+    found = [touch for touches in session.doubtful.values() for touch in touches]
+    for run in session.runs.values():
+        for task in run.tasks.values():
+            if run.live and task.status == "running" and task.call and task.call.effect == "write":
+                found.extend(task.call.touches)
+    return found
+
+
+def _with_fresh(session: Session, run_id: str, data: e.TaskCompleted, call: Call) -> Session:
+    """The result of a real call in the cache: as one that was used, so every use of it is a repeat."""
+    entry = Speculation(
+        run_id=run_id,
+        task_id=data.task_id,
+        tool=data.tool,
+        kind="layer",
+        confidence=1.0,
+        call=call,
+        status="ready",
+        served=True,
+        result=address_of(data.result_ref),
+        result_hash=data.result_hash,
+        result_bytes=data.result_bytes,
+        tool_ms=data.tool_ms,
+        expires_ms=call.started_ms + call.ttl_ms,
+    )
+    return replace(session, speculations={**session.speculations, call.call_id: entry})
+
+
+def _source(session: Session, call_id: str) -> Source:
+    entry = session.speculations[call_id]
+    assert entry.result is not None
+    return Source(entry.task_id, call_id, entry.result)
+
+
 def _without_overlapping(session: Session, touches: tuple[str, ...]) -> Session:
     """A write begins: cached reads of what it touches are gone; joined ones serve only who joined."""
     joined = joined_calls(session)
@@ -276,7 +369,17 @@ def _without_overlapping(session: Session, touches: tuple[str, ...]) -> Session:
             kept[call_id] = entry
         elif entry.status == "running" and call_id in joined:
             kept[call_id] = replace(entry, stale=True)
-    return replace(session, speculations=kept)
+    return _keep_out(replace(session, speculations=kept), touches)
+
+
+def _keep_out(session: Session, touches: tuple[str, ...]) -> Session:
+    """A read that runs while a write of what it touches begins is not to be kept."""
+    for run in session.runs.values():
+        for task_id, task in run.tasks.items():
+            if task.replaces and task.call and any_overlap(task.call.touches, touches):
+                session = _with_task(session, run, task_id, replace(task, replaces=False))
+                run = session.runs[run.run_id]
+    return session
 
 
 def joined_calls(session: Session) -> frozenset[str]:
@@ -326,4 +429,7 @@ _HANDLERS: dict[str, Callable[[Session, e.Event, Any], Session]] = {
     e.SpeculationReady.TYPE: _speculation_ready,
     e.SpeculationEnded.TYPE: _speculation_ended,
     **DECISIONS,
+    e.SpeculationForgotten.TYPE: _speculation_forgotten,
+    e.SpeculationPlanned.TYPE: _speculation_planned,
+    e.SpeculationScored.TYPE: _speculation_scored,
 }

@@ -22,7 +22,8 @@ def remembered(session: Session, event: e.Event, data: e.Decided) -> Session:
 def ended_run(session: Session, run: Run, status: RunStatus) -> Session:
     """A run after its end: little is kept of it."""
     waits = replace(run.waits, pause=None, abort=None, since_ms=None)
-    ended = replace(run, status=status, graph=None, tasks={}, decisions={}, path=(), waits=waits)
+    kept = replace(run, status=status, waits=waits)
+    ended = replace(kept, graph=None, tasks={}, decisions={}, path=(), plans={})
     return with_run(session, ended)
 
 

@@ -20,7 +20,7 @@ from pml.processors.workflow.references import Missing, Path
 class Fields(Protocol):
     """Chooses the field of a result for an argument; None where the reference stands as it is."""
 
-    def choose(self, argument: str, path: Path, result: Mapping[str, Any]) -> str | None | Missing:
+    def choose(self, argument: str, path: Path, result: Mapping[str, Any]) -> str | Missing | None:
         """
         Args:
             argument: the parameter of the tool that is called.
@@ -34,7 +34,7 @@ class RecordedFields:
 
     mapped: Mapping[str, str]
 
-    def choose(self, argument: str, path: Path, result: Mapping[str, Any]) -> str | None | Missing:
+    def choose(self, argument: str, path: Path, result: Mapping[str, Any]) -> str | Missing | None:
         """The same field again."""
         return self.mapped.get(argument)
 
@@ -47,7 +47,7 @@ class SchemaFields:
     graph: Graph
     tool: str
 
-    def choose(self, argument: str, path: Path, result: Mapping[str, Any]) -> str | None | Missing:
+    def choose(self, argument: str, path: Path, result: Mapping[str, Any]) -> str | Missing | None:
         """The one output that is called like the parameter and is of its type."""
         takes = self._schema(self.tool, "input_schema")
         wanted = property_of(takes, argument)
@@ -59,7 +59,9 @@ class SchemaFields:
         if len(found) == 1:
             return found[0]
         if found:
-            return Missing(f"{path.node} gives {' and '.join(found)}, which may both be meant: name one of them")
+            return Missing(
+                f"{path.node} gives {' and '.join(found)}, which may both be meant: name one of them"
+            )
         if path.steps:
             return None
         types = " or ".join(sorted(types_of(wanted)))

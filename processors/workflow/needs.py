@@ -13,7 +13,9 @@ def needs(session: Session | None, source: Input) -> set[Address]:
     """
     if session is None or isinstance(source.message, Unreadable):
         return set()
-    found = {entry.result for entry in session.speculations.values() if entry.result}
+    entries = session.speculations.values()
+    found = {entry.result for entry in entries if entry.result}
+    found.update(source.result for entry in entries for source in entry.sources)
     for run in session.runs.values():
         if run.live:
             found |= _of_run(session, run)

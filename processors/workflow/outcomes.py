@@ -14,6 +14,7 @@ from pml.processors.workflow.settling import (
     end_speculation,
     fail_task,
     joined_tasks,
+    make_room,
     unknown_task,
 )
 from pml.processors.workflow.state import Call, Run, Speculation, TaskState
@@ -57,8 +58,8 @@ def _end_speculative(
     if outcome.status != "ok" or outcome.result is None:
         _fail_speculative(draft, entry, outcome, waiting)
         return
-    if not entry.stale:
-        _make_ready(draft, entry, outcome)
+    if not entry.stale and not _kept(draft, entry, outcome, bool(waiting)):
+        return
     for number, (run_id, task_id, task) in enumerate(waiting):
         as_of_ms = entry.call.started_ms
         if number:
@@ -72,8 +73,20 @@ def _end_speculative(
         end_speculation(draft, draft.session.speculations[entry.call.call_id], "discarded", "expired")
 
 
-def _make_ready(draft: Draft, entry: Speculation, outcome: CallEnded) -> None:
+def _kept(draft: Draft, entry: Speculation, outcome: CallEnded, wanted: bool) -> bool:
+    """Put a result into the cache where it fits; whether anything is left to do with it."""
     result_hash, result_bytes = _measure(draft, outcome)
+    if make_room(draft, result_bytes):
+        _make_ready(draft, entry, outcome, result_hash, result_bytes)
+    elif not wanted:
+        end_speculation(draft, entry, "discarded", "evicted", tool_ms=outcome.duration_ms)
+        return False
+    return True
+
+
+def _make_ready(
+    draft: Draft, entry: Speculation, outcome: CallEnded, result_hash: str, result_bytes: int
+) -> None:
     draft.emit(
         SpeculationReady(
             call_id=outcome.call_id,

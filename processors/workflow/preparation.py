@@ -10,9 +10,10 @@ from pml.processors.speculation.guard import Grant, Refusal, grant, listed_tool
 from pml.processors.speculation.touches import touches_of
 from pml.processors.workflow.arguments import Resolved, Unresolved, resolve, resolve_strictly
 from pml.processors.workflow.catalog import Catalog
-from pml.processors.workflow.draft import Draft
+from pml.processors.workflow.draft import NO_SOURCES, Draft
 from pml.processors.workflow.fields import Fields, RecordedFields, SchemaFields
 from pml.processors.workflow.graph import Node
+from pml.processors.workflow.inputs import Address
 from pml.processors.workflow.state import Call, Isolation, Run
 from pml.schemas.calls import CallError
 from pml.schemas.canonical import canonical_json, keyed_hash
@@ -59,16 +60,24 @@ def prepare(draft: Draft, run: Run, node: Node) -> Prepared | Unprepared:
         return Unprepared(node, CallError(code=error.code, type="VALIDATION", message=error.message))
 
 
-def prepare_strictly(draft: Draft, run: Run, node: Node) -> Prepared | Unprepared:
-    """A speculative call: everything it needs is known, or there is none (spec FR9)."""
+def prepare_strictly(
+    draft: Draft, run: Run, node: Node, sources: Mapping[str, Address] = NO_SOURCES
+) -> Prepared | Unprepared:
+    """A speculative call: everything it needs is known, or there is none (spec FR9).
+
+    Args:
+        sources: waiting results of tasks that have none yet.
+    """
     try:
-        return _prepared(draft, run, node, strictly=True)
+        return _prepared(draft, run, node, strictly=True, sources=sources)
     except PMLError as error:
         return Unprepared(node, CallError(code=error.code, type="VALIDATION", message=error.message))
 
 
-def _prepared(draft: Draft, run: Run, node: Node, strictly: bool) -> Prepared | Unprepared:
-    resolved = resolve_node(draft, run, node, strictly)
+def _prepared(
+    draft: Draft, run: Run, node: Node, strictly: bool, sources: Mapping[str, Address] = NO_SOURCES
+) -> Prepared | Unprepared:
+    resolved = resolve_node(draft, run, node, strictly, sources=sources)
     if isinstance(resolved, Unresolved):
         return _refused(node, "UNRESOLVED_ARGUMENT", "VALIDATION", resolved.message)
     server = draft.catalog.server_of(node.tool)
@@ -100,7 +109,13 @@ def _assembled(node: Node, resolved: Resolved, arguments_hash: str, granted: Gra
 
 
 def resolve_node(
-    draft: Draft, run: Run, node: Node, strictly: bool, call: Call | None = None
+    draft: Draft,
+    run: Run,
+    node: Node,
+    strictly: bool,
+    *,
+    call: Call | None = None,
+    sources: Mapping[str, Address] = NO_SOURCES,
 ) -> Resolved | Unresolved:
     """The arguments of a node from the full values.
 
@@ -111,9 +126,9 @@ def resolve_node(
         PayloadGone: the command that started the run, or a result, is past its retention.
     """
     arguments = draft.arguments_of(run, node.id)
-    values = replace(draft.values(run), fields=_fields(draft, run, node, call))
+    values = replace(draft.values(run, sources), fields=_fields(draft, run, node, call))
     for reference in sorted(node.references):
-        address = run.task(reference).result
+        address = sources.get(reference) or run.task(reference).result
         if address is not None:
             draft.payload(address)
     required = _required(draft.catalog, node.tool)
@@ -157,7 +172,6 @@ def started_fields(draft: Draft, prepared: Prepared) -> dict[str, Any]:
     node, permission = prepared.node, prepared.granted.permission
     policy = draft.catalog.policy
     timeout_ms = _timeout_ms(draft.catalog, prepared)
-    ttl_ms = policy.speculation_ttl_ms if permission.ttl_s is None else round(permission.ttl_s * 1_000)
     return {
         "task_id": node.id,
         "layer": node.layer,
@@ -170,7 +184,7 @@ def started_fields(draft: Draft, prepared: Prepared) -> dict[str, Any]:
         "effect": prepared.granted.effect,
         "touches": prepared.touches,
         "cacheable": permission.cacheable,
-        "ttl_s": ttl_ms / 1_000,
+        "ttl_s": _ttl_ms(draft.catalog, prepared) / 1_000,
         "timeout_ms": timeout_ms,
         "deadline_at": to_rfc3339(
             draft.now_ms + policy.queue_timeout_ms + timeout_ms + policy.bridge_grace_ms
@@ -179,6 +193,14 @@ def started_fields(draft: Draft, prepared: Prepared) -> dict[str, Any]:
         "definition": prepared.granted.definition,
         "isolation": _isolation(draft.catalog, node.tool),
     }
+
+
+def _ttl_ms(catalog: Catalog, prepared: Prepared) -> int:
+    """What others share is joined while it runs and not kept any longer (DESIGN §4, condition 3)."""
+    permission = prepared.granted.permission
+    if permission.shared:
+        return 0
+    return catalog.policy.speculation_ttl_ms if permission.ttl_s is None else round(permission.ttl_s * 1_000)
 
 
 def _timeout_ms(catalog: Catalog, prepared: Prepared) -> int:

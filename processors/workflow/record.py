@@ -25,8 +25,10 @@ from pml.processors.workflow.state import (
     Call,
     Counts,
     Pause,
+    Plan,
     Run,
     Session,
+    Source,
     Speculation,
     TaskState,
     TaskStatus,
@@ -160,7 +162,7 @@ def _run_out(run: Run, topics: list[str]) -> list[Any]:
         run.first_failure,
         run.workflow_type,
         run.domain,
-        *([_waits_out(run.waits)] if run.waits != NO_WAITS else []),
+        *_rare_out(run),
     ]
 
 
@@ -205,7 +207,8 @@ def _run_in(item: list[Any], topics: list[str], graph: Graph | None) -> Run:
         first_failure=item[15],
         workflow_type=item[16] if len(item) > 16 else UNNAMED,
         domain=item[17] if len(item) > 17 else UNNAMED,
-        waits=_waits_in(item[18]) if len(item) > 18 else NO_WAITS,
+        waits=_waits_in(item[18]) if len(item) > 18 and item[18] is not None else NO_WAITS,
+        plans={task_id: _plan_in(row) for task_id, row in (item[19] if len(item) > 19 else {}).items()},
     )
 
 
@@ -215,7 +218,7 @@ def _task_out(task: TaskState, topics: list[str]) -> list[Any]:
         _STATUSES.index(task.status),
         task.attempt,
         _SERVED.index(task.served_by),
-        int(task.speculable) + 2 * int(task.barred),
+        int(task.speculable) + 2 * int(task.barred) + 4 * int(task.replaces),
         _address_out(task.result, topics),
         task.serves,
         task.skip_reason,
@@ -240,6 +243,7 @@ def _task_in(row: list[Any], topics: list[str]) -> TaskState:
         served_by=_SERVED[served_by],
         speculable=bool(early & 1),
         barred=bool(early & 2),
+        replaces=bool(early & 4),
         result=_address_in(result, topics),
         serves=serves,
         skip_reason=skip_reason or "",
@@ -258,12 +262,25 @@ def _call_out(call: Call) -> list[Any]:
 
 
 def _call_in(row: list[Any]) -> Call:
-    values = [*row[:5], tuple(row[5]), *row[6:12]]
-    return Call(*values, mapped=tuple((name, field) for name, field in (row[12] if len(row) > 12 else ())))
+    mapped = tuple((name, field) for name, field in row[12]) if len(row) > 12 else ()
+    values = [*row[:5], tuple(row[5]), *row[6:12], mapped]
+    return Call(*values)
+
+
+def _rare_out(run: Run) -> list[Any]:
+    """What few runs have at a time, left out at the end where there is nothing."""
+    waits = None if run.waits == NO_WAITS else _waits_out(run.waits)
+    plans = {task_id: _values(plan) for task_id, plan in run.plans.items()}
+    return [waits, plans] if plans else [waits] if waits else []
+
+
+def _plan_in(row: list[Any]) -> Plan:
+    values = [*row[:7], tuple(row[7]), row[8]]
+    return Plan(*values)
 
 
 def _speculation_out(item: Speculation, topics: list[str]) -> list[Any]:
-    return [
+    row = [
         item.run_id,
         item.task_id,
         item.tool,
@@ -279,8 +296,17 @@ def _speculation_out(item: Speculation, topics: list[str]) -> list[Any]:
         item.tool_ms,
         item.expires_ms,
     ]
+    sources = [[one.task_id, one.call_id, _address_out(one.result, topics)] for one in item.sources]
+    return [*row, sources] if sources else row
 
 
 def _speculation_in(row: list[Any], topics: list[str]) -> Speculation:
-    values = [*row[:5], _call_in(row[5]), *row[6:9], _address_in(row[9], topics), *row[10:]]
+    sources = tuple(_source_in(one, topics) for one in row[14]) if len(row) > 14 else ()
+    values = [*row[:5], _call_in(row[5]), *row[6:9], _address_in(row[9], topics), *row[10:14], sources]
     return Speculation(*values)
+
+
+def _source_in(row: list[Any], topics: list[str]) -> Source:
+    result = _address_in(row[2], topics)
+    assert result is not None
+    return Source(row[0], row[1], result)

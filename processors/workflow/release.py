@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pml.processors.speculation.plans import score_overtaken
 from pml.processors.speculation.touches import any_overlap
 from pml.processors.workflow.calls import Wanted, call_run
 from pml.processors.workflow.draft import Draft
@@ -111,7 +112,7 @@ def start_task(draft: Draft, run_id: str, prepared: Prepared, attempt: int, fres
 def find_entry(draft: Draft, run: Run, prepared: Prepared) -> Speculation | None:
     """The speculated call with the same tool and arguments that may serve a run now."""
     allowed = run.speculation == "on" and prepared.granted.permission.cacheable
-    if not (allowed and draft.catalog.speculates):
+    if not allowed or draft.catalog.mode_of(draft.session.tenant, prepared.node.tool) != "on":
         return None
     return next(
         (
@@ -178,6 +179,8 @@ def _call_tool(draft: Draft, run_id: str, prepared: Prepared, attempt: int) -> N
     _send(draft, run_id, prepared)
     for entry in doomed:
         end_speculation(draft, entry, "discarded", "invalidated")
+    if not prepared.reads:
+        score_overtaken(draft, prepared.touches)
 
 
 def _overtaken(draft: Draft, prepared: Prepared) -> list[Speculation]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from pml.processors.speculation.plans import score, score_all, score_completed
 from pml.processors.workflow.arguments import Unresolved
+from pml.processors.workflow.calls import addresses_of
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.evolve import joined_calls
 from pml.processors.workflow.inputs import Address, payload_value
 from pml.processors.workflow.learning import threshold_context
 from pml.processors.workflow.preparation import resolve_node
-from pml.processors.workflow.state import Call, Run, Speculation, TaskState
+from pml.processors.workflow.state import Call, Run, Source, Speculation, TaskState
 from pml.schemas.base import Coordinate
 from pml.schemas.calls import CallCancel, CallError
 from pml.schemas.errors import PMLError
@@ -18,6 +21,7 @@ from pml.schemas.events import (
     Fate,
     ServedBy,
     SpeculationEnded,
+    SpeculationForgotten,
     TaskCompleted,
     TaskFailed,
     TaskUnknown,
@@ -31,10 +35,14 @@ def coordinate_of(address: Address) -> Coordinate:
     return Coordinate(topic=address[0], partition=address[1], offset=address[2])
 
 
-def recorded_arguments(draft: Draft, run: Run, task_id: str, call: Call | None) -> Any:
+def recorded_arguments(
+    draft: Draft, run: Run, task_id: str, call: Call | None, sources: tuple[Source, ...] = ()
+) -> Any:
     """The arguments of a task as its ending event keeps them: sanitised; None where they are gone."""
     try:
-        resolved = resolve_node(draft, run, run.node(task_id), strictly=False, call=call)
+        resolved = resolve_node(
+            draft, run, run.node(task_id), strictly=False, call=call, sources=addresses_of(sources)
+        )
     except PMLError:
         return None
     return None if isinstance(resolved, Unresolved) else sanitise(resolved.arguments)
@@ -81,6 +89,8 @@ def complete_task(
     """
     kept, preview = sanitise_and_preview(payload_value(draft.payload(result)))
     fields = _ended_fields(draft, run, task_id, arguments)
+    task = run.task(task_id)
+    cached = task.replaces and make_room(draft, result_bytes)
     draft.emit(
         TaskCompleted(
             **fields | ({"served_by": served_by} if served_by else {}),
@@ -94,9 +104,12 @@ def complete_task(
             tool_ms=tool_ms,
             saved_ms=saved_ms,
             as_of=to_rfc3339(as_of_ms),
+            cached=cached or None,
         ),
         run,
     )
+    if task.call is not None:
+        score_completed(draft, run.run_id, task_id, task.call, tool_ms)
 
 
 def fail_task(
@@ -121,6 +134,8 @@ def fail_task(
         ),
         run,
     )
+    if retry_at_ms is None:
+        score(draft, run.run_id, task_id, "failed")
 
 
 def unknown_task(
@@ -160,7 +175,7 @@ def end_speculation(
             task_id=entry.task_id,
             tool=entry.tool,
             kind=entry.kind,
-            arguments=recorded_arguments(draft, run, entry.task_id, entry.call) if run.live else None,
+            arguments=_arguments_of(draft, run, entry),
             arguments_hash=entry.call.arguments_hash,
             confidence=entry.confidence,
             fate=fate,
@@ -174,6 +189,32 @@ def end_speculation(
     )
     if cancelled:
         cancel_call(draft, run, entry.call, reason)
+    if fate != "served":
+        end_each(draft, _deeper(draft, entry.call.call_id), "discarded", reason)
+
+
+def end_each(draft: Draft, entries: Iterable[Speculation], fate: Fate, reason: str) -> None:
+    """End several; one may have ended with another, whose result it was taken from."""
+    for entry in list(entries):
+        if entry.call.call_id in draft.session.speculations:
+            end_speculation(draft, entry, fate, reason)
+
+
+def _deeper(draft: Draft, call_id: str) -> list[Speculation]:
+    """What took its arguments from a speculated result, and that no task waits for."""
+    deeper = [
+        entry
+        for entry in draft.session.speculations.values()
+        if not entry.served and any(source.call_id == call_id for source in entry.sources)
+    ]
+    joined = joined_calls(draft.session) if deeper else frozenset()
+    return [entry for entry in deeper if entry.call.call_id not in joined]
+
+
+def _arguments_of(draft: Draft, run: Run, entry: Speculation) -> Any:
+    if not run.live:
+        return None
+    return recorded_arguments(draft, run, entry.task_id, entry.call, entry.sources)
 
 
 def _spent_ms(draft: Draft, entry: Speculation) -> float:
@@ -181,6 +222,31 @@ def _spent_ms(draft: Draft, entry: Speculation) -> float:
     if entry.status == "ready":
         return entry.tool_ms
     return float(max(0, draft.now_ms - entry.call.started_ms))
+
+
+def make_room(draft: Draft, wanted_bytes: int) -> bool:
+    """Let results go, used ones first, then the oldest, until one of this size fits; whether it does now."""
+    limit = draft.catalog.policy.cache_bytes
+    if wanted_bytes > limit:
+        return False
+    waiting = [entry for entry in draft.session.speculations.values() if entry.status == "ready"]
+    used: list[Speculation] = []
+    for entry in sorted(waiting, key=lambda entry: (not entry.served, entry.call.started_seq)):
+        held_bytes = _cached_bytes(draft) - sum(item.result_bytes for item in used)
+        if held_bytes + wanted_bytes <= limit:
+            break
+        if entry.served:
+            used.append(entry)
+        else:
+            end_each(draft, [entry], "discarded", "evicted")
+    if used:
+        forgotten = tuple(entry.call.call_id for entry in used)
+        draft.emit(SpeculationForgotten(call_ids=forgotten), draft.run(used[0].run_id))
+    return True
+
+
+def _cached_bytes(draft: Draft) -> int:
+    return sum(item.result_bytes for item in draft.session.speculations.values() if item.status == "ready")
 
 
 def cancel_call(draft: Draft, run: Run, call: Call, reason: str) -> None:
@@ -208,16 +274,16 @@ def abandon_call(draft: Draft, run: Run, call: Call, reason: str) -> None:
 
 
 def discard_all(draft: Draft, run_id: str, reason: str) -> None:
-    """Discard what a run's speculation left unused."""
-    for entry in _unused(draft, run_id):
-        end_speculation(draft, entry, "discarded", reason)
+    """Discard what a run's speculation left unused, and what was only planned."""
+    end_each(draft, _unused(draft, run_id), "discarded", reason)
+    score_all(draft, run_id, reason)
 
 
 def discard_for_task(draft: Draft, run_id: str, task_id: str, reason: str) -> None:
     """Discard what was speculated for a task that does not run."""
-    for entry in _unused(draft, run_id):
-        if entry.task_id == task_id:
-            end_speculation(draft, entry, "discarded", reason)
+    mine = (entry for entry in _unused(draft, run_id) if entry.task_id == task_id)
+    end_each(draft, mine, "discarded", reason)
+    score(draft, run_id, task_id, reason)
 
 
 def _unused(draft: Draft, run_id: str) -> list[Speculation]:

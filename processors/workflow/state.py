@@ -97,8 +97,9 @@ class TaskState:
     """How far a task is. A task without a record is pending.
 
     `skip_reason` is set where it was skipped; `retry_ms` where it waits for its next attempt; `barred`
-    where its speculation failed or expired and is not begun again; `earlier` counts the attempts before
-    it was opened again.
+    where its speculation failed or expired and is not begun again; `replaces` where it was speculated with
+    other arguments and its own result may take that one's place in the cache; `earlier` counts the attempts
+    before it was opened again.
     """
 
     status: TaskStatus = "pending"
@@ -110,6 +111,7 @@ class TaskState:
     serves: int | None = None
     speculable: bool = False
     barred: bool = False
+    replaces: bool = False
     result: Address | None = None
     skip_reason: str = ""
     earlier: int = 0
@@ -127,6 +129,15 @@ class TaskState:
 
 
 PENDING = TaskState()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A waiting result that arguments of a deeper speculation were taken from."""
+
+    task_id: str
+    call_id: str
+    result: Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +162,22 @@ class Speculation:
     result_bytes: int = 0
     tool_ms: float = 0.0
     expires_ms: int = 0
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A call that would have begun early: in shadow mode, or with a little more confidence."""
+
+    seq: int
+    planned_ms: int
+    shadow: bool
+    kind: SpeculationKind
+    confidence: float
+    threshold: float
+    arguments_hash: str
+    touches: tuple[str, ...]
+    expires_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +214,7 @@ class Run:
     workflow_type: str = UNNAMED
     domain: str = UNNAMED
     waits: Waits = NO_WAITS
+    plans: Mapping[str, Plan] = field(default_factory=dict)
 
     @property
     def live(self) -> bool:

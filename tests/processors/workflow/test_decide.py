@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pml.processors.speculation.planner import pending_touches
+from pml.processors.speculation.candidates import pending_touches
 from pml.processors.workflow import Input, decide
 from pml.processors.workflow.draft import Draft
 from pml.schemas.calls import CallEnded

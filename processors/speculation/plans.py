@@ -1,0 +1,81 @@
+"""Calls that would have begun early: in shadow mode, or with a little more confidence (DESIGN §4).
+
+A plan is written when it is made and held against what came: a task that then ran with the same arguments
+would have been served, and so much sooner; a branch that was not taken would have been waste.
+"""
+
+from __future__ import annotations
+
+from pml.processors.speculation.touches import any_overlap
+from pml.processors.workflow.draft import Draft
+from pml.processors.workflow.learning import threshold_context
+from pml.processors.workflow.state import Call, Plan
+from pml.schemas.events import SpeculationScored
+
+MARGIN = 0.05
+"""A candidate this far below its threshold is scored, else one that nothing reaches would never move."""
+
+# As with speculations that ran: the rest is nobody's fault and teaches nothing.
+_LESSONS = frozenset({"unused", "expired", "branch_not_taken", "failed"})
+
+
+def score(
+    draft: Draft, run_id: str, task_id: str, reason: str, *, success: bool = False, saved_ms: float = 0.0
+) -> None:
+    """Hold the plan of a task, if there is one, against what came."""
+    run = draft.run(run_id)
+    plan = run.plans.get(task_id)
+    if plan is None:
+        return
+    node = run.node(task_id)
+    teaches = plan.confidence < 1 and (success or reason in _LESSONS)
+    scored = SpeculationScored(
+        task_id=task_id,
+        layer=node.layer,
+        tool=node.tool,
+        kind=plan.kind,
+        confidence=plan.confidence,
+        threshold=plan.threshold,
+        context=threshold_context(run) if teaches else None,
+        success=success,
+        reason=reason,
+        shadow=plan.shadow,
+        saved_ms=saved_ms,
+    )
+    draft.emit(scored, run)
+
+
+def score_all(draft: Draft, run_id: str, reason: str) -> None:
+    """No task of a run's plans will run any more."""
+    for task_id in draft.run(run_id).plans:
+        score(draft, run_id, task_id, reason)
+
+
+def score_completed(draft: Draft, run_id: str, task_id: str, call: Call, tool_ms: float) -> None:
+    """A task has the result of its own call, which a speculation would have begun at the plan's time."""
+    plan = draft.run(run_id).plans.get(task_id)
+    if plan is None:
+        return
+    reason = _unfit(plan, call)
+    if reason:
+        score(draft, run_id, task_id, reason)
+        return
+    ahead_ms = float(max(0, call.started_ms - plan.planned_ms))
+    saved_ms = min(ahead_ms, tool_ms)
+    told = "hit" if ahead_ms >= tool_ms else "joined"
+    score(draft, run_id, task_id, told, success=True, saved_ms=saved_ms)
+
+
+def score_overtaken(draft: Draft, touches: tuple[str, ...]) -> None:
+    """A write begins: what was planned of what it touches would have been thrown away."""
+    for run in draft.runs:
+        for task_id, plan in run.plans.items():
+            if any_overlap(plan.touches, touches):
+                score(draft, run.run_id, task_id, "invalidated")
+
+
+def _unfit(plan: Plan, call: Call) -> str:
+    """Why a speculated result would not have served a call."""
+    if call.arguments_hash != plan.arguments_hash:
+        return "superseded"
+    return "expired" if plan.expires_ms <= call.started_ms else ""
