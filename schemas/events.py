@@ -387,8 +387,8 @@ class SpeculationScored(EventData):
     context: ThresholdContext | None = None
     success: bool
     reason: str
-    shadow: bool = False
-    saved_ms: float = 0.0
+    shadow: bool | None = None
+    saved_ms: float | None = None
 
 
 class SpeculationEnded(EventData):

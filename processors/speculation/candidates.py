@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pml.processors.speculation.guard import can_speculate, may_run_early, may_write
-from pml.processors.speculation.plans import MARGIN
 from pml.processors.speculation.touches import any_overlap, touches_of
 from pml.processors.workflow.calls import addresses_of
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.evolve import unsettled_touches
 from pml.processors.workflow.graph import Node
 from pml.processors.workflow.learning import threshold_context
+from pml.processors.workflow.plans import MARGIN
 from pml.processors.workflow.preparation import Prepared, Unprepared, prepare_strictly
 from pml.processors.workflow.release import find_entry, skip_reason
 from pml.processors.workflow.state import Run, Source, TaskState

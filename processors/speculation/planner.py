@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pml.processors.speculation.candidates import Candidate, find_candidate, open_nodes
+from pml.processors.speculation import candidates
 from pml.processors.speculation.mode import strictest
 from pml.processors.workflow.calls import Wanted, call_run
 from pml.processors.workflow.draft import Draft
@@ -24,13 +24,13 @@ from pml.schemas.times import to_rfc3339
 def speculate(draft: Draft, run_id: str) -> None:
     """Start, or in shadow mode plan, what may run early of the run's next layers, nearest layers first."""
     run = draft.run(run_id)
-    held: list[Candidate] = []
+    held: list[candidates.Candidate] = []
     affordable = True
     for node, mode in _nodes(draft, run):
         affordable = affordable and has_budget(draft)
         if mode == "on" and not affordable and run.task(node.id).speculable:
             continue
-        candidate = find_candidate(draft, run, node)
+        candidate = candidates.find_candidate(draft, run, node)
         if candidate is None:
             continue
         if not candidate.confident or mode == "shadow":
@@ -47,7 +47,7 @@ def _nodes(draft: Draft, run: Run) -> Iterator[tuple[Node, SpeculationMode]]:
     """The tasks to look at, and whether each may be called or only planned."""
     if not run.live or strictest((run.speculation, draft.catalog.general_mode)) == "off":
         return
-    for node in open_nodes(draft, run):
+    for node in candidates.open_nodes(draft, run):
         mode = strictest((run.speculation, draft.catalog.mode_of(draft.session.tenant, node.tool)))
         if mode != "off":
             yield node, mode
@@ -73,7 +73,7 @@ def _running(session: Session) -> int:
     )
 
 
-def _start(draft: Draft, run_id: str, candidate: Candidate) -> None:
+def _start(draft: Draft, run_id: str, candidate: candidates.Candidate) -> None:
     prepared = candidate.prepared
     fields = started_fields(draft, prepared)
     started = SpeculationStarted(
@@ -89,7 +89,7 @@ def _start(draft: Draft, run_id: str, candidate: Candidate) -> None:
     draft.calls.append(call_run(draft.session, item, prepared.arguments))
 
 
-def _plan(draft: Draft, run_id: str, candidate: Candidate) -> None:
+def _plan(draft: Draft, run_id: str, candidate: candidates.Candidate) -> None:
     """Shadow mode holds for candidates that would have begun; the others lack confidence in any mode."""
     node = candidate.prepared.node
     fields = started_fields(draft, candidate.prepared)
@@ -108,7 +108,7 @@ def _plan(draft: Draft, run_id: str, candidate: Candidate) -> None:
     draft.emit(planned, draft.run(run_id))
 
 
-def _hold(draft: Draft, run_id: str, held: list[Candidate]) -> None:
+def _hold(draft: Draft, run_id: str, held: list[candidates.Candidate]) -> None:
     layer = min(candidate.prepared.node.layer for candidate in held)
     names = tuple(candidate.prepared.node.id for candidate in held)
     confidences = tuple(candidate.confidence for candidate in held)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pml.processors.speculation.plans import score
 from pml.processors.workflow import conditions
 from pml.processors.workflow.checkpoints import pause, pause_reason
 from pml.processors.workflow.draft import Draft, full_expression
 from pml.processors.workflow.graph import OTHERWISE, DecisionNode, Graph
+from pml.processors.workflow.plans import score
 from pml.processors.workflow.release import release, takes
 from pml.processors.workflow.settling import discard_all, discard_for_task
 from pml.processors.workflow.state import Abort, Run

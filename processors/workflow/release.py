@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pml.processors.speculation.plans import score_overtaken
 from pml.processors.speculation.touches import any_overlap
 from pml.processors.workflow.calls import Wanted, call_run
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.evolve import joined_calls
 from pml.processors.workflow.graph import OTHERWISE, Node
+from pml.processors.workflow.plans import score_overtaken
 from pml.processors.workflow.preparation import Prepared, Unprepared, prepare, started_fields
 from pml.processors.workflow.settling import (
     as_served_by,

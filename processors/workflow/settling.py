@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pml.processors.speculation.plans import score, score_all, score_completed
 from pml.processors.workflow.arguments import Unresolved
 from pml.processors.workflow.calls import addresses_of
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.evolve import joined_calls
 from pml.processors.workflow.inputs import Address, payload_value
 from pml.processors.workflow.learning import threshold_context
+from pml.processors.workflow.plans import score, score_all, score_completed
 from pml.processors.workflow.preparation import resolve_node
 from pml.processors.workflow.state import Call, Run, Source, Speculation, TaskState
 from pml.schemas.base import Coordinate

@@ -9,11 +9,12 @@ it takes one, the line `----`, and what came out: one line an event with all its
     answer TASK JSON [MS]                   the call of TASK (or RUN/TASK) gives this structured content
     fail TASK CODE [retryable] [unstarted]  it gives this error
     again TASK JSON                         the call that TASK had last is answered once more
-    catalog                                 body: permissions, required arguments, unavailable, policy
+    catalog                                 body: permissions, required, schemas, unavailable, policy,
+                                            threshold, branches (decision: outcome: count)
     time +MS                                the log's time goes on
     reach [KIND TASK]                       the earliest deadline comes; or one is named that is not due
     lose command RUN | result TASK | speculation TASK    a full value is past its retention
-    switch on|off                           pml speculation on|off
+    switch on|shadow|off [SCOPE]            pml speculation on|shadow|off
 """
 
 from __future__ import annotations
@@ -26,9 +27,16 @@ from typing import Any
 
 import yaml
 
+from pml.processors.speculation.thresholds import branch_key
 from pml.processors.workflow import Step, Unreadable
 from pml.schemas.calls import CallRun
-from pml.schemas.catalog import CatalogRecord, ServerTools, SpeculationSwitch
+from pml.schemas.catalog import (
+    BranchStats,
+    CatalogRecord,
+    ServerTools,
+    SpeculationSwitch,
+    ThresholdOverride,
+)
 from pml.schemas.codec import decode_command, encode
 from pml.schemas.errors import PMLError
 from tests.processors.session_world import SessionWorld, catalog
@@ -115,19 +123,37 @@ class Scenario:
         world = self.world
         world.catalog = catalog(body.get("permissions"), **body.get("policy", {}))
         for tool, required in body.get("required", {}).items():
-            server_name, _, name = tool.partition(":")
-            server = world.catalog.servers[server_name]
-            schema = {"input_schema": {"type": "object", "required": required}}
-            tools = tuple(
-                item.model_copy(update=schema if item.name == name else {}) for item in server.tools
-            )
-            self._publish("tool", server_name, server.model_copy(update={"tools": tools}))
+            self._describe(tool, {"input_schema": {"type": "object", "required": required}})
+        for tool, schemas in body.get("schemas", {}).items():
+            self._describe(tool, schemas)
         for name in body.get("unavailable", ()):
             data = ServerTools(server=name, status="unavailable", error="it does not start")
             self._publish("tool", name, data)
+        self._learned(body.get("threshold"), body.get("branches", {}))
 
-    def _switch(self, _: None, mode: Any) -> None:
-        self._publish("switch", "global", SpeculationSwitch(mode=mode))
+    def _describe(self, tool: str, fields: dict[str, Any]) -> None:
+        """The server lists one of its tools with these fields; properties may be given as name: type."""
+        server_name, _, name = tool.partition(":")
+        server = self.world.catalog.servers[server_name]
+        update = {
+            field: _schema(value) if field.endswith("schema") else value for field, value in fields.items()
+        }
+        tools = tuple(item.model_copy(update=update if item.name == name else {}) for item in server.tools)
+        self._publish("tool", server_name, server.model_copy(update={"tools": tools}))
+
+    def _learned(self, threshold: float | None, branches: dict[str, dict[str, int]]) -> None:
+        now = "2023-11-14T22:13:20.000000Z"
+        if threshold is not None:
+            override = ThresholdOverride(tenant="local", level="default", value=threshold, changed_at=now)
+            self._publish("threshold_override", "local/default", override)
+        for decision_id, counts in branches.items():
+            stats = BranchStats(
+                tenant="local", workflow_type="default", decision_id=decision_id, counts=counts
+            )
+            self._publish("branch_stats", branch_key("local", "default", decision_id), stats)
+
+    def _switch(self, _: None, mode: Any, scope: str = "speculation") -> None:
+        self._publish("switch", scope, SpeculationSwitch(mode=mode))
 
     def _publish(self, kind: str, record_id: str, data: Any) -> None:
         record = CatalogRecord(kind=kind, id=record_id, data=data)
@@ -168,6 +194,12 @@ class Scenario:
             yield f"  > call.cancel {_json(json.loads(encode(cancel)))}"
         if not step.events:
             yield "nothing"
+
+
+def _schema(value: dict[str, Any]) -> dict[str, Any]:
+    given = value.get("properties", {})
+    properties = {name: kind if isinstance(kind, dict) else {"type": kind} for name, kind in given.items()}
+    return {"type": "object", **value} | ({"properties": properties} if given else {})
 
 
 def _json(value: dict[str, Any]) -> str:

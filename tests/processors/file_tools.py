@@ -84,7 +84,7 @@ def _layer(
     layer: list[dict[str, Any]] = []
     written = False
     for number in range(random.randint(1, 4)):
-        tool = random.choice(["read_file", "read_file", "list_dir", "search", "parse", "write_file"])
+        tool = random.choice(["read_file", "read_file", "list_dir", "search", "parse", "parse", "write_file"])
         if tool == "write_file" and not conflicts:
             # Alone with its file, and nothing of its layer looks at the whole folder.
             written = True
@@ -106,10 +106,12 @@ def _layer(
 
 
 def _arguments(random: Random, tool: str, path: str, earlier: list[dict[str, Any]]) -> dict[str, Any]:
-    readers = [task["id"] for task in earlier if task["tool"] == "files:read_file"]
+    """Often taken from a task of one of the last layers, so that deeper calls can run early too."""
+    gives = {"files:read_file": "text", "files:parse": "parsed"}
+    readable = [f"{task['id']}.{gives[task['tool']]}" for task in earlier[-6:] if task["tool"] in gives]
     text: Any = f"text {random.randint(0, 3)}"
-    if readers and random.random() < 0.5:
-        text = {"type": "reference", "expression": f"{random.choice(readers)}.text"}
+    if readable and random.random() < 0.7:
+        text = {"type": "reference", "expression": random.choice(readable)}
     if tool == "read_file":
         return {"path": MISSING if random.random() < 0.1 else path}
     if tool == "list_dir":

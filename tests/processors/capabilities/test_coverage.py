@@ -92,7 +92,7 @@ def test_a_mapping_names_every_pair_and_whether_its_types_agree() -> None:
     assert found == (FieldMapping("content", "text", True), FieldMapping("content", "json", False))
 
 
-@pytest.mark.parametrize("given_, wanted", [(None, schema(text="string")), (schema(text="string"), None)])
+@pytest.mark.parametrize(("given_", "wanted"), [(None, schema(text="string")), (schema(text="string"), None)])
 def test_without_both_schemas_there_is_no_mapping(given_: Any, wanted: Any) -> None:
     assert field_mapping(given_, wanted) == ()
 

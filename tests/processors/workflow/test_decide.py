@@ -186,7 +186,8 @@ def test_what_the_tool_requires_and_nobody_wrote_is_not_run_early() -> None:
     world.start(FORK)
     world.catalog = world.catalog.with_record(wanting)
     step = world.answer(world.call_of("a"), {"next": "3"})
-    assert [event.type for event in step.events] == ["task.completed"]
+    assert [event.type for event in step.events] == ["task.completed", "speculation.unresolvable"]
+    assert data_of(step, "speculation.unresolvable").reason.endswith("lines: is required and not given")
 
 
 def test_what_a_server_no_longer_lists_is_not_run_early() -> None:

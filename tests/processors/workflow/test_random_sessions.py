@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pml.processors.speculation.guard import can_speculate
-from pml.processors.workflow import Session, Step, encode_session, evolve
+from pml.processors.workflow import Catalog, Session, Step, encode_session, evolve
 from pml.schemas.calls import CallRun, task_value
-from pml.schemas.catalog import CatalogRecord, SpeculationSwitch
+from pml.schemas.catalog import CatalogRecord, SpeculationSwitch, ThresholdOverride
 from pml.schemas.events import Event
 from tests.processors.file_tools import Files, ToolFailed, random_workflow
 from tests.processors.session_world import SessionWorld, catalog
@@ -169,10 +169,7 @@ class Play:
 
 def play(seed: int, workflow: dict[str, Any], mode: str) -> Play:
     random = Random(seed)
-    budget = random.choice(["low", "normal", "high"])
-    found = Play(
-        random, SessionWorld(catalog=catalog(speculation_mode=mode, budget_name=budget), checked_every=3)
-    )
+    found = Play(random, SessionWorld(catalog=_eager(random, speculation_mode=mode), checked_every=3))
     found.start(workflow)
     found.drain()
     found.check_log()
@@ -194,7 +191,7 @@ def test_speculation_changes_no_result(seed: int) -> None:
 @settings(max_examples=200, deadline=None)
 def test_everything_goes_wrong_and_every_promise_holds(seed: int) -> None:
     random = Random(seed)
-    found = Play(random, SessionWorld(catalog=catalog(_retried(random), budget_name="high"), checked_every=2))
+    found = Play(random, SessionWorld(catalog=_eager(random, _retried(random)), checked_every=2))
     found.start(_pausing(random, random_workflow(random)))
     runs = 1
     for _ in range(random.randint(5, 30)):
@@ -224,6 +221,21 @@ def _pausing(random: Random, workflow: dict[str, Any]) -> dict[str, Any]:
     points = random.choice([[], "per_layer", "on_error", [random.choice(names)], ["on_error", "per_layer"]])
     more = {"decision_points": points, "on_timeout": random.choice(["abort", "continue"])}
     return workflow | {"options": workflow["options"] | more}
+
+
+def _eager(random: Random, permissions: dict[str, Any] | None = None, **policy: Any) -> Catalog:
+    """A catalog under which much runs early: deep layers, branches as likely as not; and a small cache."""
+    found = catalog(
+        permissions,
+        budget_name=random.choice(["low", "normal", "high"]),
+        speculation_depth=random.choice([1, 2, 3]),
+        cache_bytes=random.choice([150, 16_777_216]),
+        **policy,
+    )
+    value = random.choice([0.4, 0.54, 0.92])
+    fields = {"tenant": "local", "level": "default", "value": value, "changed_at": "2023-11-14T22:13:20Z"}
+    override = ThresholdOverride.model_validate(fields)
+    return found.with_record(CatalogRecord(kind=override.KIND, id="local/default", data=override))
 
 
 def _retried(random: Random) -> dict[str, Any]:
@@ -270,7 +282,7 @@ def _disturb(found: Play, next_run: int) -> None:
     elif kind in {"run.continue", "run.abort"}:
         found.decide(kind)
     elif kind == "switch":
-        _switch(found, random.choice(["on", "off"]))
+        _switch(found, random.choice(["on", "shadow", "off"]))
     elif kind == "lose" and world.payloads and random.random() < 0.2:
         world.lose(random.choice(list(world.payloads)))
 

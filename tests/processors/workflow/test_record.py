@@ -75,8 +75,8 @@ def test_a_run_of_an_older_record_is_of_the_default_type_and_domain() -> None:
     world.start({**wide(1), "workflow_type": "audit"}, context={"domain": "web"})
     assert world.session is not None
     record = orjson.loads(encode_session(world.session))
-    assert record["runs"][0][-2:] == ["audit", "web"]
-    record["runs"][0] = record["runs"][0][:-2]
+    assert record["runs"][0][16:18] == ["audit", "web"]
+    record["runs"][0] = record["runs"][0][:16]
     older = decode_session(orjson.dumps(record), world.definitions.get)
     assert not isinstance(older, MissingDefinition)
     run = older.runs["run_1"]

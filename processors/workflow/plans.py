@@ -20,7 +20,7 @@ _LESSONS = frozenset({"unused", "expired", "branch_not_taken", "failed"})
 
 
 def score(
-    draft: Draft, run_id: str, task_id: str, reason: str, *, success: bool = False, saved_ms: float = 0.0
+    draft: Draft, run_id: str, task_id: str, reason: str, *, success: bool = False, saved_ms: float | None = None
 ) -> None:
     """Hold the plan of a task, if there is one, against what came."""
     run = draft.run(run_id)
@@ -39,7 +39,7 @@ def score(
         context=threshold_context(run) if teaches else None,
         success=success,
         reason=reason,
-        shadow=plan.shadow,
+        shadow=plan.shadow or None,
         saved_ms=saved_ms,
     )
     draft.emit(scored, run)
