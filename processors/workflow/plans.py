@@ -20,7 +20,13 @@ _LESSONS = frozenset({"unused", "expired", "branch_not_taken", "failed"})
 
 
 def score(
-    draft: Draft, run_id: str, task_id: str, reason: str, *, success: bool = False, saved_ms: float | None = None
+    draft: Draft,
+    run_id: str,
+    task_id: str,
+    reason: str,
+    *,
+    success: bool = False,
+    saved_ms: float | None = None,
 ) -> None:
     """Hold the plan of a task, if there is one, against what came."""
     run = draft.run(run_id)

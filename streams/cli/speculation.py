@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from pml.schemas.catalog import SpeculationMode
 from pml.streams.cli.output import Json, note, print_json
 from pml.streams.cli.session import load_settings, run_async
 
@@ -99,7 +98,9 @@ def _scope(tenant: str | None, server: str | None, tool: str | None) -> str | No
     return given[0] if given else None
 
 
-def _switch(mode: SpeculationMode, principal: str, scope: str | None, *, as_json: bool) -> None:
+def _switch(
+    mode: Literal["on", "shadow", "off"], principal: str, scope: str | None, *, as_json: bool
+) -> None:
     from pml.streams.catalog_topic import SWITCH_ID, publish_switch
 
     run_async(publish_switch(load_settings(), mode, principal, scope or SWITCH_ID))
