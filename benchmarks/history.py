@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,22 +50,23 @@ def catalog() -> Catalog:
     return found.with_record(CatalogRecord(kind="permission", id="file", data=record))
 
 
-def history(events: int, seed: int) -> dict[int, list[Event]]:
+def history(events: int, seed: int, start_ms: int = START_MS) -> dict[int, list[Event]]:
     """At least so many events by partition, each at the offset that it was decided for."""
     drawn, snapshot = random.Random(seed), catalog()
     log: dict[int, list[Event]] = {number: [] for number in range(SESSION_PARTITIONS)}
     written = 0
     while written < events:
-        session = _LiveSession(f"ses_{drawn.getrandbits(64):016x}", snapshot, drawn)
-        partition = log[partition_for(session_key("local", session.session_id))]
-        for event in session.events(len(partition)):
-            partition.append(event)
-            written += 1
+        session = LiveSession(f"ses_{drawn.getrandbits(64):016x}", snapshot, drawn, time_ms=start_ms)
+        partition = log[session.partition]
+        while not session.ended:
+            decided = session.step(len(partition))
+            partition.extend(decided)
+            written += len(decided)
     return log
 
 
 @dataclass
-class _LiveSession:
+class LiveSession:
     """One session: its runs one after another, its calls answered in the order they were made."""
 
     session_id: str
@@ -76,18 +76,25 @@ class _LiveSession:
     time_ms: int = START_MS
     payloads: dict[Address, Any] = field(default_factory=dict)
     calls: deque[CallRun] = field(default_factory=deque)
+    runs: int = 0
     _inputs: int = 0
 
-    def events(self, log_end: int) -> Iterator[Event]:
-        """All events of the session, the first one at this offset."""
-        for number in range(RUNS_PER_SESSION):
-            for event in self._decided(TOPICS.commands, self._start(number), log_end):
-                log_end += 1
-                yield event
-            while self.calls:
-                for event in self._decided(TOPICS.tool_outcomes, self._answer(self.calls.popleft()), log_end):
-                    log_end += 1
-                    yield event
+    @property
+    def partition(self) -> int:
+        """Where its records lie."""
+        return partition_for(session_key("local", self.session_id))
+
+    @property
+    def ended(self) -> bool:
+        """Whether all its runs have ended."""
+        return not self.calls and self.runs == RUNS_PER_SESSION
+
+    def step(self, log_end: int) -> tuple[Event, ...]:
+        """Decide its next input: the events, the first one at this offset."""
+        if self.calls:
+            return self._decided(TOPICS.tool_outcomes, self._answer(self.calls.popleft()), log_end)
+        self.runs += 1
+        return self._decided(TOPICS.commands, self._start(self.runs - 1), log_end)
 
     def _decided(self, topic: str, message: Command | CallEnded, log_end: int) -> tuple[Event, ...]:
         self._inputs += 1

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from pydantic import SecretStr
 
 from pml.schemas.errors import PMLError
 from pml.streams.local.child import Child
 from pml.streams.local.kafka import EmbeddedKafka
-from pml.streams.local.services import child_environment
+from pml.streams.local.services import Store, child_environment
 from pml.streams.settings import Settings
 
 NOOP = Path(__file__).parent / "servers" / "noop.py"
@@ -63,6 +64,21 @@ async def broker(settings: Settings) -> AsyncIterator[Settings]:
     async with EmbeddedKafka(settings.data_dir, settings.kafka.port) as kafka:
         address = {"bootstrap_servers": kafka.bootstrap_servers}
         yield settings.model_copy(update={"kafka": settings.kafka.model_copy(update=address)})
+
+
+@asynccontextmanager
+async def store(settings: Settings) -> AsyncIterator[Settings]:
+    """The settings with the address of a store: the one they name, else an embedded one."""
+    if not settings.embedded_store:
+        yield settings
+        return
+    service = Store(settings)
+    await service.start()
+    try:
+        address = {"url": SecretStr(service.url)}
+        yield settings.model_copy(update={"clickhouse": settings.clickhouse.model_copy(update=address)})
+    finally:
+        await service.stop()
 
 
 @asynccontextmanager
