@@ -61,15 +61,15 @@ async def measure(plan: Plan) -> Sequence[Figure]:
     """Both sides in every round, in turn first."""
     settings = bench_settings(plan.folder)
     measured = Measured()
-    async with supervised(settings, plan.say), _runner(settings) as runner:
+    async with supervised(settings, plan.say), runner(settings) as runs:
         plan.say("warming up")
-        await _warm_up(runner)
+        await _warm_up(runs)
         for number in range(plan.rounds):
             plan.say(f"round {number + 1} of {plan.rounds}")
             await in_turns(
                 number,
                 partial(_measure_dbos, settings, plan, number, measured),
-                partial(_measure_pml, runner, measured),
+                partial(_measure_pml, runs, measured),
             )
     return _figures(measured)
 
@@ -115,7 +115,8 @@ class Runner:
 
 
 @asynccontextmanager
-async def _runner(settings: Settings) -> AsyncIterator[Runner]:
+async def runner(settings: Settings) -> AsyncIterator[Runner]:
+    """A runner on a running stack, while the block does."""
     async with (
         IntentProducer(settings) as producer,
         EventConsumer(settings, start="end", types=ENDS) as ends,
@@ -123,20 +124,20 @@ async def _runner(settings: Settings) -> AsyncIterator[Runner]:
         yield Runner(producer, ends)
 
 
-async def _warm_up(runner: Runner) -> None:
+async def _warm_up(runs: Runner) -> None:
     for _ in range(WARM_UP_ROUNDS):
-        await runner.run_all([chain(CHAIN_STEPS)])
-        await runner.run_all([chain(STEPS)] * RUNS)
+        await runs.run_all([chain(CHAIN_STEPS)])
+        await runs.run_all([chain(STEPS)] * RUNS)
 
 
-async def _measure_pml(runner: Runner, measured: Measured) -> None:
+async def _measure_pml(runs: Runner, measured: Measured) -> None:
     per_step = 1_000 / CHAIN_STEPS
     processor_s = own_cpu_s()
-    measured.step_ms.append(await runner.run_all([chain(CHAIN_STEPS)]) * per_step)
+    measured.step_ms.append(await runs.run_all([chain(CHAIN_STEPS)]) * per_step)
     measured.processor_ms.append((own_cpu_s() - processor_s) * per_step)
-    measured.early_ms.append(await runner.run_all([chain(CHAIN_STEPS, speculation="on")]) * per_step)
-    measured.unsafe_ms.append(await runner.run_all([chain(CHAIN_STEPS, "noop:write")]) * per_step)
-    measured.steps_per_s.append(RUNS * STEPS / await runner.run_all([chain(STEPS)] * RUNS))
+    measured.early_ms.append(await runs.run_all([chain(CHAIN_STEPS, speculation="on")]) * per_step)
+    measured.unsafe_ms.append(await runs.run_all([chain(CHAIN_STEPS, "noop:write")]) * per_step)
+    measured.steps_per_s.append(RUNS * STEPS / await runs.run_all([chain(STEPS)] * RUNS))
 
 
 async def _measure_dbos(settings: Settings, plan: Plan, number: int, measured: Measured) -> None:
