@@ -58,6 +58,7 @@ async def measure(plan: Plan, sizes: Sizes) -> Findings:
     async with stage(plan) as on:
         await _warm_up(on, many, plan)
         tools = await run(regimes.tools_only(on, many), plan)
+        decided = await run(regimes.decisions(on, few), plan)
         loop = await run(regimes.agent_loop(on, few), plan)
         nothing = await run(regimes.nothing_speculable(on, many), plan)
     depths = [regimes.depth_name(depth) for depth in on.players]
@@ -65,10 +66,11 @@ async def measure(plan: Plan, sizes: Sizes) -> Findings:
         *_each(tools, [regimes.WITHOUT], regimes.BY_LAYER, None),
         *_each(tools, depths, regimes.BY_LAYER),
         *_each(tools, depths, regimes.WITHOUT, None),
+        *_each(decided, depths, regimes.WITHOUT),
         *_each(loop, depths, regimes.LOOP),
         *_each(nothing, depths[-1:], regimes.WITHOUT, HARMLESS),
     ]
-    outcomes = (tools, loop, nothing)
+    outcomes = (tools, decided, loop, nothing)
     return Findings(told, [_serving(tools)], _facts(found, many, few, outcomes))
 
 

@@ -11,8 +11,10 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from pml.schemas.commands import RunContinue
 from pml.schemas.errors import PMLError
 from pml.schemas.events import (
+    DecisionRequired,
     Event,
     RunAborted,
     RunCompleted,
@@ -33,7 +35,12 @@ from pml.streams.sources import opened
 END_TIMEOUT_S = 300
 POLL_MS = 200
 ENDS = frozenset({RunCompleted.TYPE, RunFailed.TYPE, RunAborted.TYPE})
-SEEN = ENDS | {TaskCompleted.TYPE, SpeculationStarted.TYPE, SpeculationEnded.TYPE}
+SEEN = ENDS | {
+    DecisionRequired.TYPE,
+    SpeculationEnded.TYPE,
+    SpeculationStarted.TYPE,
+    TaskCompleted.TYPE,
+}
 
 
 class RunDidNotComplete(PMLError):
@@ -73,7 +80,6 @@ class _Running:
     ended: asyncio.Future[float]
     account: Account
     decisions_s: Sequence[float]
-    decided: int = 0
 
 
 class Player:
@@ -82,6 +88,7 @@ class Player:
     def __init__(self, producer: IntentProducer, consumer: Any) -> None:
         self._producer, self._consumer = producer, consumer
         self._runs: dict[str, _Running] = {}
+        self._deciding: set[asyncio.Task[None]] = set()
 
     async def play(
         self, workflow: Mapping[str, Any], account: Account, decisions_s: Sequence[float] = ()
@@ -115,8 +122,7 @@ class Player:
                 for records in fetched.values():
                     self._see_all(records, now)
         except Exception as error:
-            for running in self._runs.values():
-                running.ended.set_exception(error)
+            self._fail(error)
 
     def _see_all(self, records: Sequence[Any], now: float) -> None:
         for record in records:
@@ -128,12 +134,35 @@ class Player:
         if running is None:
             return
         note(running.account, event, appended_ms)
-        if event.type == RunCompleted.TYPE:
+        if isinstance(event.data, DecisionRequired):
+            self._decide_later(event.run_id or "", running.decisions_s[event.data.following - 1])
+        elif event.type == RunCompleted.TYPE:
             running.ended.set_result(now)
         elif event.type in ENDS:
             running.ended.set_exception(
                 RunDidNotComplete(f"{event.run_id} ended as {event.type}: {event.data}")
             )
+
+    def _decide_later(self, run_id: str, after_s: float) -> None:
+        task = asyncio.create_task(self._decide(run_id, after_s))
+        self._deciding.add(task)
+        task.add_done_callback(self._decided)
+
+    async def _decide(self, run_id: str, after_s: float) -> None:
+        """Think, then let the run go on."""
+        await asyncio.sleep(after_s)
+        await self._producer.decide(run_id, RunContinue())
+
+    def _decided(self, task: asyncio.Task[None]) -> None:
+        self._deciding.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        """Tell whoever waits."""
+        for running in self._runs.values():
+            if not running.ended.done():
+                running.ended.set_exception(error)
 
 
 def note(account: Account, event: Event, appended_ms: int) -> None:

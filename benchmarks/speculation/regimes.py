@@ -39,6 +39,15 @@ def tools_only(stage: Stage, sources: Sources) -> Regime:
     return Regime("tools only", sources, TOOLS_MEDIAN_S, TOOLS_LANES, sides)
 
 
+def decisions(stage: Stage, sources: Sources) -> Regime:
+    """(b) After each layer somebody decides for one to three seconds; tools take about as long."""
+    sides = [
+        Side(WITHOUT, _decided(stage.first, speculation="off"), _ideal_decided(0)),
+        *(Side(depth_name(d), _decided(player), _ideal_decided(d)) for d, player in stage.players.items()),
+    ]
+    return Regime("decisions", sources, SLOW_MEDIAN_S, len(sources), sides, together=True)
+
+
 def agent_loop(stage: Stage, sources: Sources) -> Regime:
     """(c) A decision before every single call, beside one decision and then the whole DAG at once."""
 
@@ -81,6 +90,15 @@ def _submitted(player: Player, read: str = READ, speculation: str = "on") -> Pla
     return play
 
 
+def _decided(player: Player, speculation: str = "on") -> Play:
+    async def play(drawn: Drawn, account: Account) -> float:
+        options = {"speculation": speculation, "per_layer_validation": True}
+        workflow = workflow_of(drawn.source, drawn.tools_s, **options)
+        return await player.play(workflow, account, drawn.decisions_s)
+
+    return play
+
+
 def _planned(player: Player) -> Play:
     """Whoever submits a DAG has thought once."""
     submit = _submitted(player)
@@ -94,6 +112,10 @@ def _planned(player: Player) -> Play:
 
 def _ideal(depth: int) -> Callable[[Drawn], float]:
     return lambda drawn: ideal(_steps(drawn), depth).total_s
+
+
+def _ideal_decided(depth: int) -> Callable[[Drawn], float]:
+    return lambda drawn: ideal(_steps(drawn), depth, decisions_s=drawn.decisions_s).total_s
 
 
 def _ideal_planned(depth: int) -> Callable[[Drawn], float]:
