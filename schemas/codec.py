@@ -14,6 +14,7 @@ from pml.schemas.catalog import CATALOG, CatalogData, CatalogRecord
 from pml.schemas.commands import COMMANDS, Command, CommandData
 from pml.schemas.errors import UndecodableRecord, UnknownMessage
 from pml.schemas.events import EVENTS, Event, EventData
+from pml.schemas.lessons import LESSONS, BranchLesson, ThresholdLesson
 
 M = TypeVar("M")
 B = TypeVar("B", bound=BaseModel)
@@ -129,6 +130,12 @@ def decode_catalog(value: bytes | None) -> CatalogRecord:
     model: type[CatalogData] = _model(CATALOG, envelope.type)
     fields = upcast(envelope, model.VERSION).fields
     return _validate(CatalogRecord, {**fields, "data": _validate(model, fields.get("data"))})
+
+
+def decode_lesson(value: bytes | None) -> ThresholdLesson | BranchLesson:
+    """A record of lessons."""
+    envelope = open_envelope(value)
+    return _validate(_model(LESSONS, envelope.type), upcast(envelope, 1).fields)
 
 
 def _decode_plain(value: bytes | None, models: Mapping[str, type[CallRecord]]) -> CallRecord:

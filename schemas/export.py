@@ -12,6 +12,7 @@ from pml.schemas.calls import CALLS, CLAIMS, OUTCOMES
 from pml.schemas.catalog import CATALOG, CatalogRecord
 from pml.schemas.commands import COMMANDS, Command
 from pml.schemas.events import EVENTS, Event
+from pml.schemas.lessons import LESSONS
 from pml.schemas.permissions import PermissionFile
 from pml.schemas.workflow import Workflow
 
@@ -24,7 +25,7 @@ def json_schemas() -> dict[str, dict[str, Any]]:
     A command or event is its envelope with the data of its type and version.
     """
     schemas = {"workflow": _schema(Workflow), "permissions": _schema(PermissionFile)}
-    for models in (CALLS, OUTCOMES, CLAIMS):
+    for models in (CALLS, OUTCOMES, CLAIMS, LESSONS):
         schemas |= {kind: _schema(model) for kind, model in models.items()}
     for kind, command in COMMANDS.items():
         schemas[kind] = _enveloped(Command, command, {"type": kind, "version": command.VERSION})

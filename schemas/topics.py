@@ -11,6 +11,8 @@ LOG_BYTES_MAX = 16 * 1024 * 1024
 RESULT_BYTES_MAX = 8 * 1024 * 1024
 # A result and its envelope, escaped once more in the worst case of JSON text inside JSON.
 RECORD_BYTES_MAX = 10 * 1024 * 1024
+# A lesson names its context twice, as key and as subject: up to 200 characters, escaped.
+LESSON_BYTES_MAX = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class Topics:
     tool_outcomes: str = field(init=False)
     events: str = field(init=False)
     catalog: str = field(init=False)
+    lessons: str = field(init=False)
     dead_letters: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -61,6 +64,7 @@ class Topics:
             "tool_outcomes",
             "events",
             "catalog",
+            "lessons",
             "dead_letters",
         ):
             object.__setattr__(self, name, self.prefix + name.replace("_", "-"))
@@ -74,5 +78,6 @@ class Topics:
             TopicSpec(self.tool_outcomes, SESSION_PARTITIONS, 25 * HOUR_MS),
             TopicSpec(self.events, SESSION_PARTITIONS, -1, max_message_bytes=LOG_BYTES_MAX),
             TopicSpec(self.catalog, 1, -1, compacted=True),
+            TopicSpec(self.lessons, SESSION_PARTITIONS, 7 * DAY_MS, max_message_bytes=LESSON_BYTES_MAX),
             TopicSpec(self.dead_letters, 1, 14 * DAY_MS, max_message_bytes=64 * 1024 * 1024),
         )

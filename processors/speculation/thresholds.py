@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from pml.schemas.base import ThresholdContext
 from pml.schemas.catalog import ThresholdLevel, ThresholdRecord
@@ -62,14 +62,18 @@ def find_threshold(
     return ThresholdFound(INITIAL, keys[-1])
 
 
-def branch_probability(counts: Mapping[str, int], outcome: str) -> float:
-    """How likely a decision comes to an outcome: (k + 1) / (n + 2), one half where nothing is known."""
-    return (counts.get(outcome, 0) + 1) / (sum(counts.values()) + 2)
-
-
-def branch_key(tenant: str, workflow_type: str, decision_id: str) -> str:
-    """The name of a decision of a workflow type: the id of its catalog record."""
-    return f"{tenant}/{_quoted(workflow_type)}/{_quoted(decision_id)}"
+def scope_of(key: str) -> dict[str, str | None]:
+    """What a context key says, as the fields of a record's scope: tenant, level, user, domain, type."""
+    tenant, *parts = key.split("/")
+    said = {name: unquote(value) for name, _, value in (part.partition("=") for part in parts)}
+    level = next(name for name in LEVELS if name in said)
+    return {
+        "tenant": tenant,
+        "level": level,
+        "user": said.get("user"),
+        "domain": said.get("domain"),
+        "workflow_type": said.get("type"),
+    }
 
 
 def _quoted(text: str) -> str:

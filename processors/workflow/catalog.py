@@ -6,14 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from pml.processors.speculation.branches import branch_key, branch_probability
 from pml.processors.speculation.budget import BUDGETS, Budget, BudgetName
 from pml.processors.speculation.mode import for_all, mode_of, strictest
-from pml.processors.speculation.thresholds import (
-    ThresholdFound,
-    branch_key,
-    branch_probability,
-    find_threshold,
-)
+from pml.processors.speculation.thresholds import ThresholdFound, find_threshold
 from pml.schemas.base import ThresholdContext
 from pml.schemas.catalog import (
     BranchStats,

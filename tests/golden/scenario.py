@@ -27,7 +27,7 @@ from typing import Any
 
 import yaml
 
-from pml.processors.speculation.thresholds import branch_key
+from pml.processors.speculation.branches import branch_key
 from pml.processors.workflow import Step, Unreadable
 from pml.schemas.calls import CallRun
 from pml.schemas.catalog import (

@@ -22,12 +22,14 @@ from pml.schemas.codec import (
     decode_claim,
     decode_command,
     decode_event,
+    decode_lesson,
     decode_outcome,
     encode,
 )
 from pml.schemas.commands import COMMANDS
 from pml.schemas.events import EVENTS
 from pml.schemas.export import export, json_schemas
+from pml.schemas.lessons import LESSONS
 
 FOLDER = Path(__file__).parent.parent / "samples"
 DOORS: dict[str, Callable[[bytes], Any]] = {
@@ -37,7 +39,14 @@ DOORS: dict[str, Callable[[bytes], Any]] = {
     "tool-outcomes": decode_outcome,
     "call-claims": decode_claim,
     "catalog": decode_catalog,
+    "lessons": decode_lesson,
 }
+PLAIN = (
+    ("tool-calls", CALLS),
+    ("tool-outcomes", OUTCOMES),
+    ("call-claims", CLAIMS),
+    ("lessons", LESSONS),
+)
 FILES = sorted(FOLDER.glob("*/*.json"))
 every_sample = pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 
@@ -47,7 +56,7 @@ def known() -> Iterator[tuple[str, str, int]]:
     yield from (("commands", kind, model.VERSION) for kind, model in COMMANDS.items())
     yield from (("events", kind, model.VERSION) for kind, model in EVENTS.items())
     yield from (("catalog", kind, model.VERSION) for kind, model in CATALOG.items())
-    for topic, models in (("tool-calls", CALLS), ("tool-outcomes", OUTCOMES), ("call-claims", CLAIMS)):
+    for topic, models in PLAIN:
         yield from ((topic, kind, 1) for kind in models)
 
 
@@ -86,7 +95,7 @@ def test_a_schema_refuses_another_type_and_missing_data(path: Path) -> None:
     schema = json_schemas()[f"catalog.{kind}" if catalog else kind]
     sample = orjson.loads(path.read_bytes())
     other = {**sample, "kind" if catalog else "type": "another"}
-    without = {name: value for name, value in sample.items() if name not in {"data", "call_id"}}
+    without = {name: value for name, value in sample.items() if name not in {"data", "call_id", "subject"}}
     for wrong in (other, without):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(wrong, schema)

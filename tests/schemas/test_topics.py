@@ -27,6 +27,7 @@ def test_the_names_are_the_contracts() -> None:
         "pml.tool-outcomes",
         "pml.events",
         "pml.catalog",
+        "pml.lessons",
         "pml.dead-letters",
     }
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pml.processors.speculation.thresholds import INITIAL, LEVELS, branch_key, context_key, context_keys
+from pml.processors.speculation.branches import branch_key
+from pml.processors.speculation.thresholds import INITIAL, LEVELS, context_key, context_keys, scope_of
 from pml.processors.workflow import Catalog, Policy
 from pml.schemas.base import ThresholdContext
 from pml.schemas.catalog import BranchStats, CatalogData, CatalogRecord, ThresholdOverride, ThresholdRecord
@@ -90,6 +91,13 @@ def test_contexts_share_a_key_only_where_they_are_the_same(
         same = all(one[index] == two[index] for index in kept)
         assert (context_key("local", a, level) == context_key("local", b, level)) is same  # type: ignore[arg-type]
     assert len(set(context_keys("local", a))) == 4
+    told = [scope_of(key) for key in context_keys("local", a)]
+    assert [(item["level"], item["user"], item["domain"], item["workflow_type"]) for item in told] == [
+        ("user", one[0], None, one[2]),
+        ("domain", None, one[1], one[2]),
+        ("type", None, None, one[2]),
+        ("default", None, None, None),
+    ]
 
 
 def test_a_branch_is_as_likely_as_it_was_taken() -> None:

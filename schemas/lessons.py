@@ -1,0 +1,51 @@
+"""What events teach, addressed to the one owner of what is learned: the records of `pml.lessons`.
+
+Only the projection `thresholds` writes and reads them. The Kafka key is `subject`, the key of the catalog
+record that follows from it, so that all lessons of one context lie in one partition, in one order.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pml.schemas.base import Coordinate, Record
+
+
+class Lesson(Record):
+    """One lesson; `source` is the place in the log of the event that it is from, `at` that event's time."""
+
+    TYPE: ClassVar[str]
+
+    version: int = 1
+    subject: str
+    source: Coordinate
+    at: str
+
+    @property
+    def key(self) -> bytes:
+        """The Kafka key."""
+        return self.subject.encode()
+
+
+class ThresholdLesson(Lesson):
+    """A speculation with a confidence below 1, or a candidate that was scored, was right or not."""
+
+    TYPE = "lesson.threshold"
+
+    type: Literal["lesson.threshold"] = "lesson.threshold"
+    success: bool
+
+
+class BranchLesson(Lesson):
+    """A decision of a run that has ended came to this."""
+
+    TYPE = "lesson.branch"
+
+    type: Literal["lesson.branch"] = "lesson.branch"
+    outcome: str
+
+
+LESSONS: dict[str, type[ThresholdLesson] | type[BranchLesson]] = {
+    ThresholdLesson.TYPE: ThresholdLesson,
+    BranchLesson.TYPE: BranchLesson,
+}

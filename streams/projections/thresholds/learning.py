@@ -1,0 +1,141 @@
+"""From lessons to catalog records: the fold of one partition of `pml.lessons`.
+
+All lessons of a subject lie in one partition, and their order there is the order of its windows. A lesson
+that was sent twice, or is read again, changes nothing: each row knows the last log offset of each partition
+that is in it, and of one partition of the log the lessons come in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from pml.processors.speculation.adaptation import Change, Learning, learn
+from pml.processors.speculation.branches import BranchCounts, branch_parts, count_outcome
+from pml.processors.speculation.thresholds import scope_of
+from pml.schemas.catalog import BranchStats, CatalogData, ThresholdRecord
+from pml.schemas.codec import decode_lesson
+from pml.schemas.errors import LogCorrupted, PMLError, UndecodableRecord, UnknownMessage
+from pml.schemas.lessons import BranchLesson, ThresholdLesson
+from pml.streams.dead_letters import Received
+from pml.streams.projections.thresholds.table import Row
+
+# Users and workflow types have no bound; the catalog, which every process holds, must have one.
+SUBJECTS_MAX = 1_000
+
+
+@dataclass(slots=True)
+class Learned:
+    """What a chunk changes: rows and catalog records, None for a subject that is forgotten."""
+
+    position: int
+    rows: dict[str, Row | None] = field(default_factory=dict)
+    records: list[tuple[str, CatalogData | None]] = field(default_factory=list)
+    broken: list[tuple[Received, PMLError]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class PartitionLearning:
+    """The rows of one partition, and the offset of the last lesson that is in them."""
+
+    rows: dict[str, Row] = field(default_factory=dict)
+    position: int = -1
+
+    def fold(self, records: Iterable[Received]) -> Learned:
+        """What these lessons change; nothing is changed before `keep`.
+
+        Raises:
+            LogCorrupted: a lesson of a newer release.
+        """
+        learned = Learned(self.position)
+        for record in records:
+            if record.offset <= learned.position:
+                continue
+            learned.position = record.offset
+            try:
+                self._take(_lesson(record), learned)
+            except UndecodableRecord as error:
+                learned.broken.append((record, error))
+        _tell_branches(learned)
+        self._forget(learned)
+        return learned
+
+    def keep(self, learned: Learned) -> None:
+        """The changes are published and written."""
+        for subject, row in learned.rows.items():
+            if row is None:
+                self.rows.pop(subject, None)
+            else:
+                self.rows[subject] = row
+        self.position = learned.position
+
+    def _take(self, lesson: ThresholdLesson | BranchLesson, learned: Learned) -> None:
+        subject, source = lesson.subject, lesson.source
+        before = learned.rows.get(subject) or self.rows.get(subject)
+        if before is not None and source.offset <= before.guard.get(source.partition, -1):
+            return
+        guard = {**(before.guard if before else {}), source.partition: source.offset}
+        if isinstance(lesson, ThresholdLesson):
+            state, change = learn(_learning(before), lesson.success)
+            if change is not None:
+                learned.records.append((subject, threshold_record(subject, state, change, lesson.at)))
+            learned.rows[subject] = Row(state, guard, lesson.at)
+        else:
+            learned.rows[subject] = Row(count_outcome(_counts(before), lesson.outcome), guard, lesson.at)
+
+    def _forget(self, learned: Learned) -> None:
+        """Too many subjects: those that were taught least recently begin anew when they come back."""
+        known = self.rows | {subject: row for subject, row in learned.rows.items() if row is not None}
+        surplus = len(known) - SUBJECTS_MAX
+        for subject in sorted(known, key=lambda subject: known[subject].at)[: max(0, surplus)]:
+            learned.rows[subject] = None
+            learned.records.append((subject, None))
+
+
+def threshold_record(subject: str, state: Learning, change: Change, at: str) -> ThresholdRecord:
+    """What is told of a context after a full window."""
+    scope: Mapping[str, str | None] = scope_of(subject.partition("/")[2])
+    return ThresholdRecord.model_validate(
+        {
+            **scope,
+            "value": change.value,
+            "previous": change.previous,
+            "ema": change.ema,
+            "success_rate": change.success_rate,
+            "windows": state.windows,
+            "outcomes": state.outcomes,
+            "state": state.state,
+            "reason": change.reason,
+            "changed_at": at,
+        }
+    )
+
+
+def _tell_branches(learned: Learned) -> None:
+    for subject, row in learned.rows.items():
+        if row is None or not isinstance(row.learned, BranchCounts) or not row.learned.stale:
+            continue
+        counts = dict(row.learned.counts)
+        tenant, workflow_type, decision_id = branch_parts(subject.partition("/")[2])
+        data = BranchStats(tenant=tenant, workflow_type=workflow_type, decision_id=decision_id, counts=counts)
+        learned.records.append((subject, data))
+        learned.rows[subject] = replace(row, learned=BranchCounts(counts, counts))
+
+
+def _lesson(record: Received) -> ThresholdLesson | BranchLesson:
+    try:
+        return decode_lesson(record.value)
+    except UnknownMessage as error:
+        raise LogCorrupted(
+            f"the lesson at offset {record.offset} of partition {record.partition} cannot be read: "
+            f"{error.message}",
+            offset=record.offset,
+        ) from error
+
+
+def _learning(row: Row | None) -> Learning:
+    return row.learned if row is not None and isinstance(row.learned, Learning) else Learning()
+
+
+def _counts(row: Row | None) -> BranchCounts:
+    return row.learned if row is not None and isinstance(row.learned, BranchCounts) else BranchCounts()

@@ -1,0 +1,89 @@
+"""The table of what was learned: a row for each context and decision, and how far a partition was read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from pml.processors.speculation.adaptation import Learning
+from pml.processors.speculation.branches import BranchCounts
+from pml.schemas.errors import LogCorrupted
+from pml.streams.settings import Settings
+
+ROLE = "thresholds"
+TABLE = "learned"
+VERSION = 1
+# Rows are small and change often: whatever is behind the newest of each is soon gone.
+CHANGELOG = {"cleanup.policy": "compact", "segment.ms": "60000", "min.cleanable.dirty.ratio": "0.1"}
+_POSITION = "position"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one subject has learned, with its guard: the last log offset of each partition that is in it."""
+
+    learned: Learning | BranchCounts
+    guard: Mapping[int, int] = field(default_factory=dict)
+    at: str = ""
+
+
+def key_of(partition: int, subject: str) -> bytes:
+    """The key of a subject's row; it begins with the partition, so that two owners never share one."""
+    return f"{partition}/{subject}".encode()
+
+
+def position_key(partition: int) -> bytes:
+    """The key under which a partition keeps the offset of the last lesson in its rows."""
+    return key_of(partition, _POSITION)
+
+
+def subject_of(key: bytes) -> tuple[int, str | None]:
+    """Partition and subject of a key; no subject where it is the one of the position.
+
+    Raises:
+        LogCorrupted: the key is none of ours.
+    """
+    number, separator, subject = key.decode(errors="replace").partition("/")
+    if not (separator and number.isdigit() and subject):
+        raise LogCorrupted(f"the table of thresholds holds a key that is none of its own: {key!r}")
+    return int(number), None if subject == _POSITION else subject
+
+
+def changelog_topic(settings: Settings) -> str:
+    """The compacted topic in which Faust keeps the table."""
+    return f"{settings.group(ROLE)}-{TABLE}-changelog"
+
+
+def encode_row(row: Row) -> bytes:
+    """State and guard in one value."""
+    learned = row.learned
+    state: Any
+    if isinstance(learned, Learning):
+        state = [learned.value, learned.ema, learned.windows, learned.seen, learned.successes]
+    else:
+        state = [learned.counts, learned.told]
+    return orjson.dumps({"v": VERSION, "state": state, "guard": list(row.guard.items()), "at": row.at})
+
+
+def decode_row(value: bytes) -> Row:
+    """A row out of its value.
+
+    Raises:
+        LogCorrupted: the value is none of ours, or of a newer release.
+    """
+    try:
+        stored = orjson.loads(value)
+        if stored["v"] != VERSION:
+            raise LogCorrupted(
+                f"thresholds were written in version {stored['v']}, this release reads {VERSION}; upgrade PML"
+            )
+        state = stored["state"]
+        learned = BranchCounts(*state) if isinstance(state[0], dict) else Learning(*state)
+        return Row(learned, dict(stored["guard"]), stored["at"])
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, IndexError) as error:
+        raise LogCorrupted(
+            f"the stored thresholds cannot be read ({error}); rebuild them from the log"
+        ) from None

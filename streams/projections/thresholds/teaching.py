@@ -1,0 +1,66 @@
+"""From the log to lessons: each event that teaches something is addressed to the owner of what it teaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pml.processors.speculation.outcomes import OBSERVED, lessons
+from pml.schemas.base import Coordinate
+from pml.schemas.codec import open_envelope, upcast
+from pml.schemas.errors import LogCorrupted, PMLError, UndecodableRecord, UnknownMessage
+from pml.schemas.events import EVENTS
+from pml.schemas.lessons import BranchLesson, Lesson, ThresholdLesson
+from pml.streams.dead_letters import Received
+from pml.streams.log.reader import TYPE_HEADER, counted, header
+
+_TYPES = {name.encode(): name for name in OBSERVED & set(EVENTS)}
+
+
+@dataclass(slots=True)
+class Taught:
+    """The lessons of a chunk in the order of the log, and the records that count but cannot be read."""
+
+    lessons: list[Lesson] = field(default_factory=list)
+    broken: list[tuple[Received, PMLError]] = field(default_factory=list)
+
+
+def teach(records: Iterable[Received]) -> Taught:
+    """What these records of the log teach; only types that matter are decoded.
+
+    Raises:
+        LogCorrupted: an event of a newer release.
+    """
+    taught = Taught()
+    for record in records:
+        kind = _TYPES.get(header(record, TYPE_HEADER) or b"")
+        if kind is None or not counted(record):
+            continue
+        try:
+            taught.lessons.extend(_lessons(kind, record))
+        except UndecodableRecord as error:
+            taught.broken.append((record, error))
+    return taught
+
+
+def _lessons(kind: str, record: Received) -> list[Lesson]:
+    source = Coordinate(topic=record.topic, partition=record.partition, offset=record.offset)
+    try:
+        fields = upcast(open_envelope(record.value), EVENTS[kind].VERSION).fields
+        at = str(fields["occurred_at"])
+        found = lessons(kind, fields["tenant"], fields["data"])
+        return [_lesson(subject, said, source, at) for subject, said in found]
+    except UnknownMessage as error:
+        raise LogCorrupted(
+            f"thresholds cannot be learned on at offset {record.offset}: {error.message}; upgrade PML, "
+            "nothing is lost until then",
+            offset=record.offset,
+        ) from error
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UndecodableRecord(f"{kind} without what its type must say: {error!r}") from None
+
+
+def _lesson(subject: str, said: bool | str, source: Coordinate, at: str) -> Lesson:
+    if isinstance(said, bool):
+        return ThresholdLesson(subject=subject, source=source, at=at, success=said)
+    return BranchLesson(subject=subject, source=source, at=at, outcome=said)
