@@ -14,9 +14,8 @@ from pml.schemas.catalog import (
     SpeculationSwitch,
 )
 from pml.schemas.codec import decode_catalog, encode
-from pml.streams.connection import client_options, producer_options
-from pml.streams.log.tail import Tails
-from pml.streams.reachability import broker_errors
+from pml.streams.compacted import newest_values
+from pml.streams.connection import producer_options
 from pml.streams.settings import Settings
 from pml.streams.sources import opened
 
@@ -31,18 +30,8 @@ async def read_catalog(settings: Settings) -> Records:
         BrokerUnavailable: the broker does not answer.
         UnknownMessage: a newer release wrote a record.
     """
-    topic = settings.topics.catalog
-    tails = Tails(client_options(settings), consumers=1)
-    values: dict[bytes, bytes | None] = {}
-    try:
-        async with broker_errors(settings):
-            await tails.start()
-        first = (await tails.beginnings([(topic, 0)]))[topic, 0]
-        async for records in tails.read(topic, 0, first, await tails.end(topic, 0)):
-            values.update((record.key, record.value) for record in records)
-    finally:
-        await tails.stop()
-    return {key: decode_catalog(value) for key, value in values.items() if value is not None}
+    values = await newest_values(settings, settings.topics.catalog, partitions=1)
+    return {key: decode_catalog(value) for key, value in values.items()}
 
 
 def servers_of(records: Records) -> dict[str, ServerTools]:

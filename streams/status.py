@@ -138,6 +138,7 @@ def role_inputs(topics: Topics) -> dict[str, tuple[str, ...]]:
         "orchestrator": (topics.commands, topics.tool_outcomes),
         "bridge": (topics.tool_calls,),
         "metrics": (topics.events,),
+        "thresholds": (topics.events, topics.lessons),
         "sink": (topics.events,),
     }
 

@@ -28,12 +28,14 @@ ROLES = {
     "orchestrator": "pml.streams.orchestrator.role:Orchestrator",
     "bridge": "pml.streams.bridge.role:Bridge",
     "metrics": "pml.streams.projections.role:Metrics",
+    "thresholds": "pml.streams.projections.thresholds.role:Thresholds",
     "sink": "pml.streams.sink:Sink",
 }
 # The Faust tables of roles, by name, and how their changelogs are kept.
 TABLES = {
     "orchestrator": ("sessions", "pml.streams.orchestrator.table:CHANGELOG"),
     "metrics": ("totals", "pml.streams.projections.table:CHANGELOG"),
+    "thresholds": ("learned", "pml.streams.projections.thresholds.table:CHANGELOG"),
 }
 # Longer than a rebalance (20 s), a broker killed and back (5 s) and a producer's patience (20 s) together.
 STALL_S = 60.0

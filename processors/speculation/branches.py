@@ -36,7 +36,11 @@ def branch_key(tenant: str, workflow_type: str, decision_id: str) -> str:
 
 
 def branch_parts(key: str) -> tuple[str, str, str]:
-    """Tenant, workflow type and decision of a key."""
+    """Tenant, workflow type and decision of a key.
+
+    Raises:
+        ValueError: it is no such key.
+    """
     tenant, workflow_type, decision_id = key.split("/")
     return tenant, unquote(workflow_type), unquote(decision_id)
 

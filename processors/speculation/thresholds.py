@@ -63,10 +63,16 @@ def find_threshold(
 
 
 def scope_of(key: str) -> dict[str, str | None]:
-    """What a context key says, as the fields of a record's scope: tenant, level, user, domain, type."""
+    """What a context key says, as the fields of a record's scope: tenant, level, user, domain, type.
+
+    Raises:
+        ValueError: it is no context key.
+    """
     tenant, *parts = key.split("/")
     said = {name: unquote(value) for name, _, value in (part.partition("=") for part in parts)}
-    level = next(name for name in LEVELS if name in said)
+    level = next((name for name in LEVELS if name in said), None)
+    if level is None:
+        raise ValueError(f"{key!r} names no context")
     return {
         "tenant": tenant,
         "level": level,

@@ -9,7 +9,8 @@ import typer
 
 def worker(
     roles: Annotated[
-        list[str], typer.Argument(metavar="ROLE…", help="orchestrator, bridge, metrics, sink: one or more.")
+        list[str],
+        typer.Argument(metavar="ROLE…", help="orchestrator, bridge, metrics, thresholds, sink: one or more."),
     ],
 ) -> None:
     """Run roles in this process until Ctrl-C or SIGTERM; `pml up` does it for you.

@@ -89,7 +89,8 @@ class PartitionLearning:
         surplus = len(known) - SUBJECTS_MAX
         for subject in sorted(known, key=lambda subject: known[subject].at)[: max(0, surplus)]:
             learned.rows[subject] = None
-            learned.records.append((subject, None))
+            if _is_told(known[subject].learned):
+                learned.records.append((subject, None))
 
 
 def threshold_record(subject: str, state: Learning, change: Change, at: str) -> ThresholdRecord:
@@ -124,13 +125,22 @@ def _tell_branches(learned: Learned) -> None:
 
 def _lesson(record: Received) -> ThresholdLesson | BranchLesson:
     try:
-        return decode_lesson(record.value)
+        lesson = decode_lesson(record.value)
+        name = lesson.subject.partition("/")[2]
+        _ = scope_of(name) if isinstance(lesson, ThresholdLesson) else branch_parts(name)
     except UnknownMessage as error:
         raise LogCorrupted(
             f"the lesson at offset {record.offset} of partition {record.partition} cannot be read: "
             f"{error.message}",
             offset=record.offset,
         ) from error
+    except ValueError as error:
+        raise UndecodableRecord(f"a lesson about nothing that is known: {error}") from None
+    return lesson
+
+
+def _is_told(learned: Learning | BranchCounts) -> bool:
+    return learned.windows > 0 if isinstance(learned, Learning) else bool(learned.told)
 
 
 def _learning(row: Row | None) -> Learning:

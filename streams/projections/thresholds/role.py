@@ -1,0 +1,250 @@
+"""The role `thresholds`: two Faust agents, from the log to lessons and from lessons to the catalog.
+
+A context cuts across the partitions of the log, and its windows need one order. So the owner of a partition
+of the log only addresses lessons, and the owner of a partition of `pml.lessons` learns from them (ADR 12).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import structlog
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
+from faust.types import TP
+
+from pml.schemas.catalog import CatalogData, CatalogRecord, ThresholdRecord
+from pml.schemas.codec import encode
+from pml.schemas.errors import LogCorrupted, PMLError
+from pml.schemas.identifiers import DEFAULT_TENANT
+from pml.schemas.topics import SESSION_PARTITIONS
+from pml.streams.app import ChunkApp, chunk_topic, make_app, run_app
+from pml.streams.connection import client_options, partition_for, producer_options
+from pml.streams.crash_points import crash_point
+from pml.streams.dead_letters import Received, dead_letter
+from pml.streams.health import Health
+from pml.streams.projections.thresholds.learning import Learned, PartitionLearning
+from pml.streams.projections.thresholds.table import (
+    CHANGELOG,
+    ROLE,
+    TABLE,
+    decode_row,
+    encode_row,
+    key_of,
+    position_key,
+    subject_of,
+)
+from pml.streams.projections.thresholds.teaching import teach
+from pml.streams.settings import Settings
+from pml.streams.sources import opened
+from pml.streams.telemetry import CONSUMER_LAG, SPECULATION_THRESHOLD
+from pml.streams.topics import admin_client
+
+# One round of lessons and one of rows a chunk: after a pause the whole of a fetch is one.
+CHUNK_RECORDS = 2_000
+# A window is 50 outcomes; nobody notices a fifth of a second.
+FETCH_MIN_BYTES = 64 * 1024
+FETCH_WAIT_MS = 200
+# As often as a person looks.
+TELL_S = 1.0
+
+log = structlog.get_logger("pml.thresholds")
+
+
+class Thresholds:
+    """Teaches for the log partitions that it owns, learns for the same partitions of the lessons."""
+
+    name = ROLE
+
+    def __init__(self, settings: Settings, health: Health) -> None:
+        self._settings = settings
+        self._health = health
+        self._topics = settings.topics
+        self._partitions: dict[int, PartitionLearning] = {}
+        self._owned: set[int] = set()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Teach and learn until `stop` is set.
+
+        Raises:
+            LogCorrupted: an event, a lesson or a stored row of a newer release.
+        """
+        self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._app = self._make_app()
+        producer = AIOKafkaProducer(**producer_options(self._settings))
+        consumer = AIOKafkaConsumer(**client_options(self._settings))
+        async with (
+            opened(producer, self._settings) as self._producer,
+            opened(consumer, self._settings) as ends,
+            admin_client(self._settings) as admin,
+        ):
+            telling = asyncio.create_task(self._tell_often(ends, admin))
+            try:
+                await run_app(self._app, stop, self._failure, telling)
+            finally:
+                telling.cancel()
+
+    def _make_app(self) -> ChunkApp:
+        app = make_app(ROLE, self._settings, positions=self._positions)
+        app.delivery = replace(
+            app.delivery,
+            chunk_records=CHUNK_RECORDS,
+            fetch_min_bytes=FETCH_MIN_BYTES,
+            fetch_wait_ms=FETCH_WAIT_MS,
+        )
+        self._table = app.Table(
+            TABLE,
+            key_type=bytes,
+            value_type=bytes,
+            partitions=SESSION_PARTITIONS,
+            extra_topic_configs=CHANGELOG,
+        )
+        app.agent(chunk_topic(app, self._topics.events), name="teach", concurrency=1)(self._teach)
+        app.agent(chunk_topic(app, self._topics.lessons), name="learn", concurrency=1)(self._learn)
+        app.on_partitions_revoked.connect(self._on_revoked, weak=False)
+        app.on_partitions_assigned.connect(self._on_assigned, weak=False)
+        app.on_rebalance_complete.connect(self._on_restored, weak=False)
+        return app
+
+    async def _on_revoked(self, app: ChunkApp, revoked: set[TP], **options: Any) -> None:
+        self._partitions.clear()
+
+    async def _on_assigned(self, app: ChunkApp, assigned: set[TP], **options: Any) -> None:
+        """Rows of a partition that is lost would be stale when it comes back."""
+        self._partitions.clear()
+        owned = {pair.partition for pair in assigned if pair.topic == self._topics.lessons}
+        rows = self._table.data.data
+        for key in [key for key in rows if subject_of(key)[0] not in owned]:
+            del rows[key]
+        for partition in self._owned - owned:
+            for topic in (self._topics.events, self._topics.lessons):
+                with suppress(KeyError):
+                    CONSUMER_LAG.remove(ROLE, topic, partition)
+        self._owned = owned
+
+    async def _on_restored(self, app: ChunkApp, **options: Any) -> None:
+        self._health.ready(partitions=len(self._owned))
+
+    def _positions(self, assigned: Iterable[TP]) -> Mapping[TP, int]:
+        """Lessons begin behind what is in the rows; the log where the group committed: repeats are known."""
+        return {
+            pair: self._position(pair.partition) + 1
+            for pair in assigned
+            if pair.topic == self._topics.lessons
+        }
+
+    def _position(self, partition: int) -> int:
+        return int(self._table.data.data.get(position_key(partition), b"-1"))
+
+    async def _teach(self, stream: Any) -> None:
+        async for event in stream.events():
+            try:
+                await self._teach_chunk(event.value)
+            except Exception as error:
+                await self._fail(error)
+
+    async def _learn(self, stream: Any) -> None:
+        async for event in stream.events():
+            try:
+                await self._learn_chunk(event.message.partition, event.value)
+            except Exception as error:
+                await self._fail(error)
+
+    async def _teach_chunk(self, records: list[Any]) -> None:
+        """Acknowledged lessons, then the chunk; a crash between them sends the same lessons again."""
+        taught = teach(records)
+        await self._bury(taught.broken)
+        topic = self._topics.lessons
+        sent = [
+            await self._producer.send(
+                topic, value=encode(lesson), key=lesson.key, partition=partition_for(lesson.key)
+            )
+            for lesson in taught.lessons
+        ]
+        await asyncio.gather(*sent)
+        crash_point("thresholds.after_lessons")
+
+    async def _learn_chunk(self, partition: int, records: list[Any]) -> None:
+        """Acknowledged catalog records, then rows; a crash between them publishes the same records again."""
+        learning = self._partitions.get(partition)
+        if learning is None:
+            learning = self._partitions[partition] = self._restored(partition)
+        learned = learning.fold(records)
+        await self._bury(learned.broken)
+        for subject, data in learned.records:
+            await self._publish(subject, data)
+        crash_point("thresholds.after_records")
+        self._write(partition, learned)
+        learning.keep(learned)
+
+    def _write(self, partition: int, learned: Learned) -> None:
+        """The position last: where it is kept, all rows before it are."""
+        for subject, row in learned.rows.items():
+            key = key_of(partition, subject)
+            if row is not None:
+                self._table[key] = encode_row(row)
+            elif key in self._table:
+                del self._table[key]
+        self._table[position_key(partition)] = b"%d" % learned.position
+
+    def _restored(self, partition: int) -> PartitionLearning:
+        rows = {subject_of(key): value for key, value in self._table.data.data.items()}
+        found = {
+            subject: decode_row(value)
+            for (number, subject), value in rows.items()
+            if number == partition and subject is not None
+        }
+        return PartitionLearning(found, self._position(partition))
+
+    async def _publish(self, subject: str, data: CatalogData | None) -> None:
+        value = None
+        if data is not None:
+            kind, _, name = subject.partition("/")
+            value = encode(CatalogRecord(kind=kind, id=name, version=data.VERSION, data=data))
+        await self._producer.send_and_wait(self._topics.catalog, value=value, key=subject.encode())
+        if isinstance(data, ThresholdRecord):
+            log.info("threshold", subject=subject, value=data.value, ema=data.ema, state=data.state)
+            show(data)
+
+    async def _bury(self, broken: Iterable[tuple[Received, PMLError]]) -> None:
+        for record, error in broken:
+            await dead_letter(self._producer, self._topics, record, "project", error)
+
+    async def _fail(self, error: Exception) -> None:
+        """The role ends; raised out of an agent, Faust would pass over the chunk."""
+        log.error("learning stops", error=str(error), exc_info=not isinstance(error, LogCorrupted))
+        if not self._failure.done():
+            self._failure.set_exception(error)
+        await asyncio.get_running_loop().create_future()
+
+    async def _tell_often(self, consumer: Any, admin: AIOKafkaAdminClient) -> None:
+        """Asks the broker itself: Faust's consumer does not look while it recovers, or hangs."""
+        while True:
+            await asyncio.sleep(TELL_S)
+            with suppress(KafkaError):
+                pairs = [
+                    TopicPartition(topic, partition)
+                    for topic in (self._topics.events, self._topics.lessons)
+                    for partition in self._owned
+                ]
+                if pairs:
+                    group = await admin.list_consumer_group_offsets(self._app.conf.id, partitions=pairs)
+                    places = {pair: max(0, place.offset) for pair, place in group.items()}
+                    self._tell(places, await consumer.end_offsets(pairs))
+
+    def _tell(self, places: Mapping[Any, int], ends: Mapping[Any, int]) -> None:
+        lags = {pair: max(0, end - places.get(pair, 0)) for pair, end in ends.items()}
+        for pair, records in lags.items():
+            CONSUMER_LAG.labels(ROLE, pair.topic, pair.partition).set(records)
+        self._health.progress(lag=sum(lags.values()), position=sum(places.values()))
+
+
+def show(data: ThresholdRecord) -> None:
+    """Tell Prometheus, which knows no tenants, what holds for the default one: by type, and for all."""
+    if data.tenant == DEFAULT_TENANT and data.level in ("type", "default"):
+        SPECULATION_THRESHOLD.labels(data.level, data.workflow_type or "").set(data.value)

@@ -1,0 +1,222 @@
+"""The fold of lessons, and what of the log becomes one, without a broker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pml.processors.speculation.adaptation import Learning
+from pml.schemas.base import Coordinate
+from pml.schemas.catalog import BranchStats, ThresholdRecord
+from pml.schemas.codec import encode
+from pml.schemas.errors import LogCorrupted
+from pml.schemas.events import Event, EventData
+from pml.schemas.lessons import BranchLesson, Lesson, ThresholdLesson
+from pml.streams.log.reader import event_headers
+from pml.streams.projections.thresholds import learning
+from pml.streams.projections.thresholds.learning import Learned, PartitionLearning
+from pml.streams.projections.thresholds.table import Row, decode_row, encode_row
+from pml.streams.projections.thresholds.teaching import teach
+from tests.log_writer import run_completed, speculation_ended
+
+TYPE, USER, BRANCH = (
+    "threshold/local/type=audit",
+    "threshold/local/user=ann/type=audit",
+    "branch_stats/local/audit/d1",
+)
+CONTEXT = {"user": "ann", "domain": "web", "workflow_type": "audit"}
+
+
+@dataclass(frozen=True)
+class Held:
+    """A record as a consumer has it."""
+
+    offset: int
+    value: bytes | None
+    headers: list[tuple[str, bytes]] = field(default_factory=list)
+    key: bytes | None = None
+    topic: str = "pml.events"
+    partition: int = 3
+
+
+def lesson(subject: str, said: bool | str, source: tuple[int, int]) -> Lesson:
+    place = Coordinate(topic="pml.events", partition=source[0], offset=source[1])
+    given: dict[str, Any] = {"subject": subject, "source": place, "at": f"2026-11-22T00:00:{source[1]:06}"}
+    return (
+        ThresholdLesson(success=said, **given)
+        if isinstance(said, bool)
+        else BranchLesson(outcome=said, **given)
+    )
+
+
+def held(lessons: list[Lesson]) -> list[Held]:
+    return [Held(offset, encode(item)) for offset, item in enumerate(lessons)]
+
+
+def folded(state: PartitionLearning, records: list[Held]) -> Learned:
+    learned = state.fold(records)
+    state.keep(learned)
+    return learned
+
+
+def test_a_context_changes_with_each_full_window_only() -> None:
+    state = PartitionLearning()
+    records = held([lesson(TYPE, True, (0, number)) for number in range(120)])
+    learned = folded(state, records)
+    told = [data for subject, data in learned.records if isinstance(data, ThresholdRecord)]
+    assert [(item.windows, item.outcomes, item.success_rate) for item in told] == [
+        (1, 50, 1.0),
+        (2, 100, 1.0),
+    ]
+    assert [(item.level, item.workflow_type, item.user) for item in told] == [("type", "audit", None)] * 2
+    assert [item.state for item in told] == ["converged", "drifting"]
+    assert told[1].previous == told[0].value
+    assert told[0].changed_at.endswith("000049")
+    row = state.rows[TYPE]
+    assert isinstance(row.learned, Learning)
+    assert (row.learned.seen, row.guard, state.position) == (20, {0: 119}, 119)
+
+
+LESSONS = st.lists(
+    st.tuples(st.sampled_from([TYPE, USER, BRANCH]), st.integers(0, 2), st.booleans()), max_size=250
+)
+
+
+@given(LESSONS, st.lists(st.integers(0, 250), max_size=6), st.integers(0, 60))
+@settings(max_examples=60)
+def test_chunks_repeats_and_lessons_sent_twice_change_nothing(
+    drawn: list[tuple[str, int, bool]], cuts: list[int], again: int
+) -> None:
+    offsets = [0, 0, 0]
+    lessons = []
+    for subject, partition, success in drawn:
+        said: bool | str = ("true" if success else "false") if subject == BRANCH else success
+        lessons.append(lesson(subject, said, (partition, offsets[partition])))
+        offsets[partition] += 1
+    plain = PartitionLearning()
+    told = folded(plain, held(lessons)).records
+    # A teacher that crashed sends its last lessons again, in their order.
+    doubled = held(lessons[:again] + lessons[max(0, again - 25) :])
+    other, start, records = PartitionLearning(), 0, []
+    for cut in [*sorted(cuts), len(doubled)]:
+        records += folded(other, doubled[max(0, start - 3) : cut]).records
+        rows = {subject: decode_row(encode_row(row)) for subject, row in other.rows.items()}
+        other, start = PartitionLearning(rows, other.position), max(start, cut)
+    assert thresholds(records) == thresholds(told)
+    assert without_told(other) == without_told(plain)
+
+
+def thresholds(records: list[Any]) -> list[Any]:
+    return [(subject, data) for subject, data in records if not isinstance(data, BranchStats)]
+
+
+def without_told(state: PartitionLearning) -> dict[str, Any]:
+    """What a branch told depends on where chunks end; what it counted does not."""
+    return {subject: getattr(row.learned, "counts", row.learned) for subject, row in state.rows.items()}
+
+
+def test_a_branch_is_told_once_a_chunk() -> None:
+    state = PartitionLearning()
+    outcomes = ["true"] * 7 + ["false"] * 2
+    learned = folded(state, held([lesson(BRANCH, said, (1, n)) for n, said in enumerate(outcomes)]))
+    expected = BranchStats(
+        tenant="local", workflow_type="audit", decision_id="d1", counts={"true": 7, "false": 2}
+    )
+    assert learned.records == [(BRANCH, expected)]
+
+
+def test_nothing_is_kept_before_it_is_published() -> None:
+    state = PartitionLearning()
+    state.fold(held([lesson(TYPE, True, (0, 0))]))
+    assert (state.rows, state.position) == ({}, -1)
+
+
+def test_subjects_that_were_not_taught_for_long_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learning, "SUBJECTS_MAX", 3)
+    names = [f"threshold/local/type=t{number}" for number in range(5)]
+    windows = [lesson(names[0], True, (0, offset)) for offset in range(50)]
+    others = [lesson(name, True, (0, 50 + offset)) for offset, name in enumerate(names[1:])]
+    state = PartitionLearning()
+    folded(state, held(windows))
+    learned = folded(state, [Held(50 + n, encode(item)) for n, item in enumerate(others)])
+    assert set(state.rows) == set(names[2:])
+    # Only what was told of has to be taken back.
+    assert learned.records == [(names[0], None)]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"no json",
+        b'{"type":"lesson.x"}',
+        None,
+        encode(lesson("threshold/local/nothing", True, (0, 1))),
+        encode(lesson("branch_stats/x", "true", (0, 1))),
+    ],
+)
+def test_a_broken_lesson_between_good_ones_is_handed_out(value: bytes | None) -> None:
+    good = [encode(lesson(TYPE, True, (0, 0))), encode(lesson(TYPE, True, (0, 2)))]
+    state = PartitionLearning()
+    if value == b'{"type":"lesson.x"}':
+        with pytest.raises(LogCorrupted, match=r"lesson\.x"):
+            state.fold([Held(0, value)])
+        return
+    learned = folded(state, [Held(0, good[0]), Held(1, value), Held(2, good[1])])
+    assert [record.offset for record, _ in learned.broken] == [1]
+    assert state.rows[TYPE].guard == {0: 2}
+
+
+def test_a_row_of_another_release_stops_the_role() -> None:
+    value = encode_row(Row(Learning())).replace(b'"v":1', b'"v":2')
+    with pytest.raises(LogCorrupted, match="upgrade PML"):
+        decode_row(value)
+    with pytest.raises(LogCorrupted, match="rebuild"):
+        decode_row(b"{}")
+
+
+def event(offset: int, data: EventData, written_for: int | None = None) -> Held:
+    place = offset if written_for is None else written_for
+    message = Event(
+        id=f"local/s:0:{offset}",
+        type=data.TYPE,
+        tenant="local",
+        session_id="s",
+        epoch=0,
+        seq=offset,
+        offset=place,
+        occurred_at="2026-11-22T10:00:00.000000Z",
+        data=data,
+    )
+    return Held(offset, encode(message), event_headers(message), b"local/s")
+
+
+def test_events_become_lessons_of_their_place_in_the_log() -> None:
+    records = [
+        event(0, speculation_ended(confidence=0.9, context=CONTEXT)),
+        event(1, speculation_ended()),
+        event(2, speculation_ended(confidence=0.9, context=CONTEXT), written_for=5),
+        event(3, run_completed(workflow_type="audit", decisions={"d1": "true"})),
+    ]
+    taught = teach(records)
+    assert taught.broken == []
+    assert [(item.subject, item.source.offset) for item in taught.lessons] == [
+        ("threshold/local/user=ann/type=audit", 0),
+        ("threshold/local/domain=web/type=audit", 0),
+        ("threshold/local/type=audit", 0),
+        ("threshold/local/default", 0),
+        ("branch_stats/local/audit/d1", 3),
+    ]
+    assert {item.source.partition for item in taught.lessons} == {3}
+
+
+@pytest.mark.parametrize("value", [b"no json", b'{"type":"run.failed","data":{}}', None])
+def test_a_broken_event_is_handed_out_and_a_newer_one_stops(value: bytes | None) -> None:
+    good = event(0, run_completed())
+    assert [code.code for _, code in teach([Held(0, value, good.headers)]).broken] == ["UNDECODABLE"]
+    newer = b'{"type":"run.completed","version":9,"data":{}}'
+    with pytest.raises(LogCorrupted, match="upgrade PML"):
+        teach([Held(0, newer, good.headers)])

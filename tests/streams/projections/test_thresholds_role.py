@@ -1,0 +1,204 @@
+"""The role over a real broker: from outcomes in the log to the snapshot that decisions are taken with."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from pml.processors.speculation.adaptation import WINDOW, Learning, learn
+from pml.processors.workflow import Catalog, Policy
+from pml.schemas.events import EventData
+from pml.streams.catalog_topic import read_catalog
+from pml.streams.client import new_id
+from pml.streams.connection import client_options
+from pml.streams.crash_points import VARIABLE
+from pml.streams.health import Health
+from pml.streams.orchestrator.catalog import CatalogFollower
+from pml.streams.projections.thresholds.reader import ContextThreshold, read_rows, read_thresholds
+from pml.streams.projections.thresholds.role import Thresholds
+from pml.streams.projections.thresholds.table import CHANGELOG, changelog_topic
+from pml.streams.settings import Settings
+from pml.streams.topics import ensure_changelog, ensure_topics
+from tests.log_writer import LogWriter, run_completed, speculation_ended
+
+# A machine that runs several suites at once is slow, not wrong.
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+WAIT_S = 90
+CONTEXT = {"user": "ann", "domain": "web", "workflow_type": "audit"}
+RUN: list[EventData] = [
+    speculation_ended(confidence=0.93, context=CONTEXT, kind="branch"),
+    speculation_ended("discarded", "invalidated", confidence=0.93, context=CONTEXT, kind="branch"),
+    speculation_ended(),
+    run_completed(workflow_type="audit", decisions={"d1": "true"}),
+]
+
+
+@pytest.fixture
+async def settings(kafka: str, tmp_path: Path) -> Settings:
+    settings = Settings.load(
+        data_dir=tmp_path,
+        kafka={
+            "bootstrap_servers": kafka,
+            "topic_prefix": new_id("thresholds") + ".",
+            "session_timeout_s": 6,
+            "heartbeat_s": 1,
+            "group_instance_id": "the-thresholds",
+        },
+    )
+    await ensure_topics(settings)
+    await ensure_changelog(settings, changelog_topic(settings), CHANGELOG)
+    return settings
+
+
+@asynccontextmanager
+async def projecting(settings: Settings) -> AsyncIterator[Health]:
+    """The role while it runs; its error, if it ends with one, is raised here."""
+    health, stop = Health(settings.data_dir, "thresholds"), asyncio.Event()
+    running = asyncio.create_task(Thresholds(settings, health).run(stop))
+    try:
+        yield health
+    finally:
+        stop.set()
+        await asyncio.wait_for(running, WAIT_S)
+
+
+async def write_runs(log: LogWriter, count: int) -> None:
+    """Runs in sessions of their own: they lie in all partitions of the log."""
+    for _ in range(count):
+        session = new_id("ses")
+        await log.write(session, *RUN, run_id=session)
+
+
+async def until_learned(settings: Settings, outcomes: int) -> dict[str, ContextThreshold]:
+    """What is known once each context has had so many outcomes."""
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        found = {item.key: item for item in await read_thresholds(settings)}
+        told = min((item.outcomes for item in found.values()), default=0) if len(found) == 4 else 0
+        if told >= outcomes:
+            return found
+        assert time.monotonic() < deadline, f"{told} of {outcomes} outcomes were learned from"
+        await asyncio.sleep(0.2)
+
+
+async def until(condition: Callable[[], bool], failed: str) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline, failed
+        await asyncio.sleep(0.05)
+
+
+def after(successes: int) -> Learning:
+    learning = Learning()
+    for _ in range(successes):
+        learning, _ = learn(learning, True)
+    return learning
+
+
+def check(found: dict[str, ContextThreshold], outcomes: int) -> None:
+    """Each of the four contexts has learned from each outcome once."""
+    expected = after(outcomes)
+    assert set(found) == {
+        "local/user=ann/type=audit",
+        "local/domain=web/type=audit",
+        "local/type=audit",
+        "local/default",
+    }
+    for item in found.values():
+        assert (item.outcomes, item.windows, item.window) == (outcomes, outcomes // WINDOW, outcomes % WINDOW)
+        assert item.value == (expected.value if expected.windows else None)
+        assert item.state == expected.state
+
+
+@asynccontextmanager
+async def following(settings: Settings) -> AsyncIterator[CatalogFollower]:
+    """The catalog as the orchestrator follows it."""
+
+    async def report(record: object, error: Exception) -> None:
+        raise AssertionError(error)
+
+    options = {**client_options(settings), "client_id": "follower"}
+    follower = CatalogFollower(options, settings.topics.catalog, Catalog(Policy(hash_key=b"k")), report)
+    await follower.start()
+    running = asyncio.create_task(follower.follow())
+    try:
+        yield follower
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await follower.stop()
+
+
+async def test_what_the_log_teaches_is_in_the_snapshot_of_the_orchestrator(settings: Settings) -> None:
+    async with LogWriter(settings) as log, projecting(settings) as health, following(settings) as follower:
+        assert follower.snapshot().threshold("local", "ann", "web", "audit").value == 0.92
+        await write_runs(log, 110)
+        check(await until_learned(settings, 110), 110)
+        await follower.catch_up()
+        snapshot = follower.snapshot()
+        found = snapshot.threshold("local", "ann", "web", "audit")
+        assert (found.value, found.context_key) == (after(110).value, "local/user=ann/type=audit")
+        assert found.value < 0.92
+        assert snapshot.threshold("local", "bob", "web", "audit").context_key == "local/domain=web/type=audit"
+        assert snapshot.threshold("local", "bob", "shop", "audit").context_key == "local/type=audit"
+        assert snapshot.threshold("local", "bob", "shop", "other").context_key == "local/default"
+        assert snapshot.threshold("acme", "ann", "web", "audit").value == 0.92
+        told = snapshot.branch_probability("local", "audit", "d1", "true")
+        assert abs(told - 111 / 112) < 0.01
+        await until(lambda: health.record.facts.get("lag") == 0, "the role says that it lags")
+        assert health.record.state == "ready"
+
+
+async def test_a_restart_and_crashes_between_all_steps_count_nothing_twice(settings: Settings) -> None:
+    async with LogWriter(settings) as log:
+        total = 0
+        for place in (
+            None,
+            "thresholds.after_lessons",
+            "thresholds.after_records",
+            "thresholds.after_lessons:3",
+        ):
+            await write_runs(log, 40)
+            total += 40
+            if place is not None:
+                child = start_child(settings, place)
+                assert await asyncio.to_thread(child.wait, WAIT_S) == -signal.SIGKILL, place
+            async with projecting(settings):
+                check(await until_learned(settings, total), total)
+        rows = await read_rows(settings)
+    branch = rows["branch_stats/local/audit/d1"].learned
+    assert branch.counts == {"true": total}  # type: ignore[union-attr]
+
+
+def start_child(settings: Settings, crash_at: str) -> subprocess.Popen[bytes]:
+    code = "from pml.streams.worker import run_worker; from pml.streams.settings import Settings; "
+    command = [sys.executable, "-c", code + "run_worker(Settings.load(), ['thresholds'])"]
+    environment = {**os.environ, **settings.environment(), VARIABLE: crash_at}
+    return subprocess.Popen(command, env=environment, cwd=settings.data_dir)
+
+
+async def test_two_share_the_partitions_and_nothing_is_lost_or_doubled(settings: Settings) -> None:
+    kafka = settings.kafka.model_copy(update={"group_instance_id": None})
+    settings = settings.model_copy(update={"kafka": kafka})
+    other = settings.model_copy(update={"data_dir": settings.data_dir / "other"})
+    async with LogWriter(settings) as log, projecting(settings) as first:
+        await write_runs(log, 30)
+        async with projecting(other) as second:
+            await write_runs(log, 30)
+            await until(lambda: second.record.facts.get("partitions") == 6, "the partitions were not shared")
+            await write_runs(log, 30)
+            check(await until_learned(settings, 90), 90)
+        await write_runs(log, 30)
+        check(await until_learned(settings, 120), 120)
+        await until(lambda: first.record.facts.get("partitions") == 12, "the partitions did not come back")
+    records = await read_catalog(settings)
+    assert records[b"threshold/local/default"].data.outcomes == 100  # type: ignore[attr-defined]
