@@ -11,8 +11,8 @@ LOG_BYTES_MAX = 16 * 1024 * 1024
 RESULT_BYTES_MAX = 8 * 1024 * 1024
 # A result and its envelope, escaped once more in the worst case of JSON text inside JSON.
 RECORD_BYTES_MAX = 10 * 1024 * 1024
-# A lesson names its context twice, as key and as subject: up to 200 characters, escaped.
-LESSON_BYTES_MAX = 64 * 1024
+# A lesson names its context twice, as key and as subject: some hundred bytes.
+LESSON_BYTES_MAX = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ async def test_a_role_that_stands_still_with_work_waiting_ends_itself(
 
 
 def test_a_role_that_does_not_exist_is_told_with_those_that_do() -> None:
-    with pytest.raises(ConfigurationError, match="orchestrator, bridge, metrics, sink"):
+    with pytest.raises(ConfigurationError, match="orchestrator, bridge, metrics, thresholds, sink"):
         load_role("gateway")
 
 
@@ -157,7 +157,10 @@ def test_a_worker_process_stops_cleanly_on_sigterm(settings: Settings, tmp_path:
 def test_the_changelogs_made_ahead_are_those_that_the_roles_use() -> None:
     from pml.streams.orchestrator.table import NAME
     from pml.streams.projections.table import changelog_topic
+    from pml.streams.projections.thresholds.table import changelog_topic as thresholds_topic
 
     settings = Settings.load()
     assert worker.TABLES["orchestrator"][0] == NAME
     assert changelog_topic(settings) == f"{settings.group('metrics')}-{worker.TABLES['metrics'][0]}-changelog"
+    table = worker.TABLES["thresholds"][0]
+    assert thresholds_topic(settings) == f"{settings.group('thresholds')}-{table}-changelog"
