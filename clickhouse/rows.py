@@ -1,4 +1,4 @@
-"""An event as a row of `events_raw`."""
+"""Events and threshold records as rows of the store."""
 
 from __future__ import annotations
 
@@ -38,4 +38,38 @@ def event_row(partition: int, event: Mapping[str, Any]) -> tuple[Any, ...]:
         cause.get("partition", 0),
         cause.get("offset", 0),
         orjson.dumps(event["data"]).decode(),
+    )
+
+
+THRESHOLDS_TABLE = "thresholds_raw"
+THRESHOLD_COLUMNS = (
+    *("partition", "log_offset", "tenant", "context_key", "level", "user", "domain", "workflow_type"),
+    *("source", "previous", "value", "ema", "success_rate", "windows", "outcomes", "state", "reason"),
+    *("principal", "changed_at"),
+)
+
+
+def threshold_row(offset: int, key: str, data: Mapping[str, Any], *, manual: bool) -> tuple[Any, ...]:
+    """The values of `THRESHOLD_COLUMNS` for a catalog record of that id, found at `offset` of the catalog."""
+    taken_back = "set" if data.get("value") is not None else "unset"
+    return (
+        0,
+        offset,
+        data["tenant"],
+        key,
+        data["level"],
+        data.get("user") or "",
+        data.get("domain") or "",
+        data.get("workflow_type") or "",
+        "manual" if manual else "learned",
+        data.get("previous"),
+        data.get("value"),
+        data.get("ema"),
+        data.get("success_rate"),
+        data.get("windows", 0),
+        data.get("outcomes", 0),
+        data.get("state", ""),
+        taken_back if manual else data["reason"],
+        data.get("principal", ""),
+        datetime.fromisoformat(data["changed_at"]),
     )

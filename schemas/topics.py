@@ -38,7 +38,9 @@ class TopicSpec:
             # Only closed segments expire.
             configs["segment.ms"] = str(min(HOUR_MS, self.retention_ms // 8))
         if self.compacted:
+            # Whoever keeps the history of records may be away for a day.
             configs |= {"segment.ms": str(HOUR_MS), "min.cleanable.dirty.ratio": "0.1"}
+            configs |= {"min.compaction.lag.ms": str(DAY_MS)}
         return configs
 
 

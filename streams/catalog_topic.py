@@ -63,10 +63,15 @@ async def publish_switch(
         BrokerUnavailable: the broker does not answer.
     """
     data = SpeculationSwitch(mode=mode, principal=principal)
-    await _publish(settings, CatalogRecord(kind=data.KIND, id=scope, version=data.VERSION, data=data))
+    await publish(settings, CatalogRecord(kind=data.KIND, id=scope, version=data.VERSION, data=data))
 
 
-async def _publish(settings: Settings, record: CatalogRecord) -> None:
+async def publish(settings: Settings, record: CatalogRecord) -> None:
+    """Write one record.
+
+    Raises:
+        BrokerUnavailable: the broker does not answer.
+    """
     producer = AIOKafkaProducer(**producer_options(settings))
     async with opened(producer, settings):
         await producer.send_and_wait(settings.topics.catalog, value=encode(record), key=record.key)

@@ -28,6 +28,7 @@ from pml.streams.settings import Settings
 from pml.streams.sink_buffer import Batch, Buffer, Limits, plan_metadata, planned_end
 from pml.streams.sink_rows import Row, row_of
 from pml.streams.sink_store import SinkStore
+from pml.streams.sink_thresholds import ThresholdHistory
 from pml.streams.sources import opened
 from pml.streams.telemetry import CONSUMER_LAG
 from pml.streams.topics import admin_client
@@ -71,6 +72,7 @@ class Sink(ConsumerRebalanceListener):
         self._buffers: dict[int, Buffer] = {}
         self._flushes: dict[int, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(INSERTS_AT_ONCE)
+        self._history: asyncio.Task[None] | None = None
         self._blocked = False
         self._insert_s = 0.0
 
@@ -102,10 +104,11 @@ class Sink(ConsumerRebalanceListener):
 
     async def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
         """Let go: whoever comes next repeats what is not committed."""
-        flushes = list(self._flushes.values())
-        for flush in flushes:
-            flush.cancel()
-        await asyncio.gather(*flushes, return_exceptions=True)
+        history, self._history = self._history, None
+        work = [*self._flushes.values(), *([history] if history else [])]
+        for task in work:
+            task.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
         for partition in self._buffers:
             with suppress(KeyError):
                 CONSUMER_LAG.remove(self.name, self._topic, partition)
@@ -138,8 +141,17 @@ class Sink(ConsumerRebalanceListener):
             if partition not in self._flushes and buffer.due(now_s, wait_s):
                 self._flushes[partition] = asyncio.create_task(self._flush(buffer))
         self._pause()
+        self._follow_thresholds()
         if self._telling.done():
             self._telling.result()
+
+    def _follow_thresholds(self) -> None:
+        """One sink of all keeps their history: the one that owns partition 0."""
+        if self._history is None and 0 in self._buffers:
+            history = ThresholdHistory(self._settings, self._store)
+            self._history = asyncio.create_task(history.run(), name="thresholds")
+        elif self._history is not None and self._history.done():
+            self._history.result()
 
     def _wait_s(self) -> float:
         """How long a small batch waits: a short time, or what keeps the store idle half of the time.

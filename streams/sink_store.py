@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from pml.clickhouse.client import Store
 from pml.clickhouse.rows import EVENT_COLUMNS, EVENTS_TABLE
@@ -24,8 +25,14 @@ class SinkStore:
         self._store: Store | None = None
         self._connecting = asyncio.Lock()
 
-    async def insert(self, events: Sequence[Row], token: str) -> None:
-        """Insert rows of events, each range once however often it is repeated.
+    async def insert(
+        self,
+        rows: Sequence[Row],
+        token: str,
+        table: str = EVENTS_TABLE,
+        columns: Sequence[str] = EVENT_COLUMNS,
+    ) -> None:
+        """Insert rows, each range once however often it is repeated.
 
         Raises:
             StoreUnavailable: try again with the same token.
@@ -33,8 +40,26 @@ class SinkStore:
             QueryError: the store will never take them.
         """
         store = await self._connected()
+        with self._failing(store):
+            await asyncio.to_thread(store.insert, table, columns, rows, token=token)
+
+    async def highest(self, table: str, column: str) -> int | None:
+        """The highest number in a column; None where the table is empty.
+
+        Raises:
+            StoreUnavailable, ConfigurationError, QueryError: as `insert`.
+        """
+        store = await self._connected()
+        with self._failing(store):
+            answer = await asyncio.to_thread(store.query, f"SELECT max({column}), count() FROM {table}")
+        highest, count = answer.rows[0]
+        return int(highest) if int(count) else None
+
+    @contextmanager
+    def _failing(self, store: Store) -> Iterator[None]:
+        """A store that went away is looked up again; one without tables says what to do."""
         try:
-            await asyncio.to_thread(store.insert, EVENTS_TABLE, EVENT_COLUMNS, events, token=token)
+            yield
         except StoreUnavailable:
             if self._store is store:
                 self._store = None

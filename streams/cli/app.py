@@ -23,6 +23,7 @@ from pml.streams.cli import (
     stack,
     store,
     submit,
+    thresholds,
     tools,
     worker,
 )
@@ -90,6 +91,7 @@ for panel, name, group in (
     (LOOKING, "dlq", dlq.app),
     (OPERATING, "tools", tools.app),
     (OPERATING, "speculation", speculation.app),
+    (OPERATING, "thresholds", thresholds.app),
     (OPERATING, "schema", schema.app),
 ):
     app.add_typer(group, name=name, rich_help_panel=panel)

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from pml.clickhouse.client import Store
-from pml.clickhouse.rows import EVENT_COLUMNS, EVENTS_TABLE, event_row
+from pml.clickhouse.rows import EVENT_COLUMNS, EVENTS_TABLE, event_row, threshold_row
 from pml.schemas.base import Coordinate
 from pml.schemas.calls import CallError
 from pml.schemas.codec import encode
@@ -126,3 +126,27 @@ def speculation(task_id: str, fate: str, reason: str, **fields: Any) -> Speculat
 
 def partition_taken() -> PartitionTaken:
     return PartitionTaken(owner="worker-1")
+
+
+def thresholds() -> list[tuple[Any, ...]]:
+    """Five windows of one context, the third out of the range again, and what somebody set then."""
+    key, scope = "local/default", {"tenant": "local", "level": "default"}
+    averages = [0.88, 0.91, 0.92, 0.89, 0.86]
+    learned = [
+        {
+            **scope,
+            "value": 0.92 - number / 100,
+            "previous": 0.93 - number / 100,
+            "ema": average,
+            "success_rate": average,
+            "windows": number,
+            "outcomes": 50 * number,
+            "state": "converged" if average <= 0.9 else "drifting",
+            "reason": "tuned",
+            "changed_at": time_of(START + timedelta(minutes=number)),
+        }
+        for number, average in enumerate(averages, 1)
+    ]
+    manual = {**scope, "value": 0.8, "principal": "ada", "changed_at": time_of(START + timedelta(hours=1))}
+    rows = [threshold_row(7 * number, key, data, manual=False) for number, data in enumerate(learned, 1)]
+    return [*rows, threshold_row(99, key, manual, manual=True)]

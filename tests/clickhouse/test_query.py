@@ -5,6 +5,7 @@ import pytest
 from pml.clickhouse.client import Limits, Store
 from pml.clickhouse.migrate import migrate
 from pml.clickhouse.query import named_queries, run_query
+from pml.clickhouse.rows import THRESHOLD_COLUMNS, THRESHOLDS_TABLE
 from pml.schemas.errors import QueryError
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
@@ -35,6 +36,7 @@ def store(empty_store: Store) -> Store:
     for token in ("once", "twice"):
         first.insert(empty_store, f"a-{token}")
         second.insert(empty_store, f"b-{token}")
+        empty_store.insert(THRESHOLDS_TABLE, THRESHOLD_COLUMNS, h.thresholds(), token=f"c-{token}")
     return empty_store
 
 
@@ -45,6 +47,8 @@ def test_every_query_says_what_it_does_and_runs(store: Store) -> None:
         "hit_rate_by_tool_and_hour",
         "latency_saved",
         "slowest_tools",
+        "threshold_history",
+        "threshold_states",
         "waste",
     }
     for query in queries.values():
@@ -107,6 +111,18 @@ def test_latency_saved_is_by_workflow(store: Store) -> None:
     (row,) = run_query(store, "latency_saved").as_dicts()
     assert (row["workflow"], row["ended_runs"], row["all_hits"], row["all_misses"]) == ("notes", 2, 2, 1)
     assert (row["all_saved_ms"], row["saved_ms_per_run"], row["mean_run_ms"]) == (100.0, 50.0, 800.0)
+
+
+def test_states_of_thresholds_say_how_many_outcomes_it_took(store: Store) -> None:
+    (row,) = run_query(store, "threshold_states").as_dicts()
+    assert (row["context_key"], row["threshold"], row["success_rate"]) == ("local/default", 0.87, 0.86)
+    assert (row["state_now"], row["all_outcomes"], row["outcomes_to_converge"]) == ("converged", 250, 200)
+    rows = run_query(store, "threshold_history").as_dicts()
+    assert [(row["outcomes_so_far"], row["state"]) for row in rows[:2]] == [
+        (0, ""),
+        (250, "converged"),
+    ]
+    assert (rows[0]["after"], rows[0]["why"]) == (0.8, "set by ada")
 
 
 def test_sql_runs_as_it_is(store: Store) -> None:

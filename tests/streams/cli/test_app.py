@@ -28,6 +28,7 @@ COMMANDS = [
     *(["migrate"], ["query"], ["metrics"], ["run", "list"], ["run", "show"], ["run", "trace"]),
     *(["events", "tail"], ["events", "dump"], ["dlq", "list"], ["dlq", "show"], ["tools", "list"]),
     *(["tools", "approve"], ["speculation", "on"], ["speculation", "off"], ["schema", "export"]),
+    *(["thresholds", "list"], ["thresholds", "set"], ["thresholds", "unset"], ["thresholds", "plot"]),
 ]
 
 
@@ -44,6 +45,7 @@ def test_every_command_has_help_with_an_example(pml: Pml, command: list[str]) ->
     [
         *(["run", "list"], ["query", "SELECT 1"], ["metrics"], ["events", "dump"], ["dlq", "list"]),
         *(["tools", "list"], ["speculation", "off"], ["migrate"], ["run", "show", "run_1"]),
+        *(["thresholds", "list"], ["thresholds", "set", "0.9"], ["thresholds", "plot"]),
         ["run", "show", "run_1", "--session", "ses_1"],
     ],
     ids=" ".join,
