@@ -28,11 +28,11 @@ class SinkStore:
     async def insert(
         self,
         rows: Sequence[Row],
-        token: str,
+        token: str | None = None,
         table: str = EVENTS_TABLE,
         columns: Sequence[str] = EVENT_COLUMNS,
     ) -> None:
-        """Insert rows, each range once however often it is repeated.
+        """Insert rows; with the same token again, nothing is stored twice.
 
         Raises:
             StoreUnavailable: try again with the same token.

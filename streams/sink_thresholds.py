@@ -66,8 +66,8 @@ class ThresholdHistory:
     async def _keep(self, records: list[Any]) -> None:
         rows = [row for row in map(_row, records) if row is not None]
         if rows:
-            token = f"thresholds-{records[0].offset}-{records[-1].offset + 1}"
-            await self._until_taken(self._store.insert, rows, token, THRESHOLDS_TABLE, THRESHOLD_COLUMNS)
+            # No token: the store would take ranges of a catalog that was made anew for the old ones.
+            await self._until_taken(self._store.insert, rows, None, THRESHOLDS_TABLE, THRESHOLD_COLUMNS)
 
     async def _until_taken(self, ask: Any, *arguments: Any) -> Any:
         delay_s = RETRY_FIRST_S

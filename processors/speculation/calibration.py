@@ -24,8 +24,8 @@ from pml.processors.speculation.adaptation import (
     Learning,
     learn,
 )
+from pml.processors.workflow.plans import MARGIN
 
-SCORED_BELOW = 0.05
 OUTCOMES = 10_000
 SETTLED_WINDOWS = 20
 SETTLED_WITHIN = 3_000
@@ -126,7 +126,7 @@ def simulate_one(predictor: Predictor, seed: int, outcomes: int = OUTCOMES) -> S
     learning = Learning()
     windows: list[Window] = []
     for confidence, right in _candidates(predictor, seed):
-        if confidence >= 1 or confidence < learning.value - SCORED_BELOW:
+        if confidence >= 1 or confidence < learning.value - MARGIN:
             continue
         learning, change = learn(learning, right)
         if change is not None:
