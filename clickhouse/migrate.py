@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from pml.clickhouse.client import Store
+from pml.clickhouse.retention import EpisodeRetention, keep_episodes, remember_events
 from pml.schemas.errors import ConfigurationError
 
 _FILE = re.compile(r"(?P<number>\d{3})_(?P<name>\w+)\.sql")
@@ -38,8 +39,11 @@ class Migration:
     statements: tuple[str, ...]
 
 
-def migrate(store: Store) -> list[str]:
+def migrate(store: Store, episodes: EpisodeRetention | None = None) -> list[str]:
     """Create the store's database and apply what is missing; the names of what was applied.
+
+    Args:
+        episodes: how long and how many of them are kept; the defaults where it is absent.
 
     Raises:
         StoreUnavailable, QueryError
@@ -53,6 +57,9 @@ def migrate(store: Store) -> list[str]:
     missing = [migration for migration in known if migration.number not in applied]
     for migration in missing:
         _apply(store, migration)
+    keep_episodes(store, episodes or EpisodeRetention())
+    if any(migration.name == "episodes" for migration in missing):
+        remember_events(store)
     return [f"{migration.number:03} {migration.name}" for migration in missing]
 
 

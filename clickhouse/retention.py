@@ -1,0 +1,58 @@
+"""How long and how many episodes are kept: both come from the settings, so no migration can hold them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pml.clickhouse.client import Store
+
+_TTL = "ALTER TABLE episodes_raw MODIFY TTL toDateTime(timestamp) + INTERVAL {days} DAY"
+_VIEW = """
+CREATE OR REPLACE VIEW episodes AS
+SELECT
+    concat(e.tenant, '/', e.session_id, ':', toString(e.epoch), ':', toString(e.seq)) AS id,
+    e.run_id AS workflow_id, e.event_type AS event_type, e.task_id AS task_id, e.timestamp AS timestamp,
+    e.tool_id AS tool_id, e.success AS success, e.confidence AS confidence, e.details AS data,
+    r.workflow_type AS workflow_type, r.context AS context,
+    e.tenant AS tenant, e.session_id AS session_id, e.epoch AS epoch, e.seq AS seq,
+    e.partition AS partition, e.log_offset AS log_offset
+FROM (SELECT * FROM episodes_raw FINAL ORDER BY timestamp DESC LIMIT {most} BY tenant) AS e
+LEFT JOIN
+(
+    SELECT tenant, session_id, epoch, run_id, workflow_type, context
+    FROM runs_raw FINAL WHERE type = 'run.started'
+) AS r ON r.tenant = e.tenant AND r.session_id = e.session_id AND r.epoch = e.epoch AND r.run_id = e.run_id
+"""
+_DEFINITION = (
+    "SELECT as_select FROM system.tables WHERE database = {database:String} AND name = 'episodes_from_events'"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeRetention:
+    """Day partitions older than `days` are dropped; the view shows the newest `most` of each tenant."""
+
+    days: int = 30
+    most: int = 10_000
+
+
+def keep_episodes(store: Store, retention: EpisodeRetention) -> None:
+    """Make these limits hold; safe to repeat.
+
+    Raises:
+        StoreUnavailable, QueryError
+    """
+    store.command(_TTL.format(days=retention.days))
+    store.command(_VIEW.format(most=retention.most))
+
+
+def remember_events(store: Store) -> None:
+    """Derive the episodes of the events that were stored before there were any; safe to repeat.
+
+    Raises:
+        StoreUnavailable, QueryError
+    """
+    ((select,),) = store.query(_DEFINITION, {"database": store.address.database}).rows
+    columns = "partition, log_offset, tenant, session_id, epoch, run_id, seq, event_type, task_id, timestamp"
+    columns += ", tool_id, success, confidence, details"
+    store.command(f"INSERT INTO episodes_raw ({columns}) {select}")
