@@ -13,7 +13,7 @@ from pml.schemas.base import Json, Model, Name
 from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.schemas.workflow import Workflow
 
-DeadlineKind = Literal["task", "retry", "run", "speculation", "decision", "approval"]
+DeadlineKind = Literal["task", "retry", "run", "speculation", "decision", "approval", "internal"]
 
 
 class CommandData(Model):

@@ -238,6 +238,7 @@ class SpeculationStarted(Started):
     confidence: float = 1.0
     threshold: float = 0.0
     sources: tuple[str, ...] | None = None
+    influence: float | None = None
 
 
 class TaskEnded(EventData):
@@ -304,6 +305,30 @@ class TaskUnknown(TaskEnded):
     TYPE = "task.unknown"
 
     error: CallError
+
+
+class InternalStarted(EventData):
+    """Work that is not pure or not cheap was given to the built-in server `pml`; it is no task."""
+
+    TYPE = "internal.started"
+
+    call_id: str
+    tool: str
+    arguments: dict[str, Json]
+    timeout_ms: int
+    deadline_at: str
+
+
+class InternalEnded(EventData):
+    """What came of it. `answer` is what the run goes on with; it is absent where there was none in time."""
+
+    TYPE = "internal.ended"
+
+    call_id: str
+    tool: str
+    answer: dict[str, Json] | None = None
+    error: CallError | None = None
+    duration_ms: float = 0.0
 
 
 class SpeculationHeld(EventData):
@@ -459,6 +484,8 @@ EVENTS: dict[str, type[EventData]] = {
         TaskFailed,
         TaskSkipped,
         TaskUnknown,
+        InternalStarted,
+        InternalEnded,
         SpeculationStarted,
         SpeculationHeld,
         SpeculationUnresolvable,

@@ -6,15 +6,14 @@ have equal keys and equal texts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pml.processors.workflow.learning import complexity_of, domain_of, learned_name
+from pml.processors.workflow.state import UNNAMED
 from pml.schemas.canonical import canonical_json, content_hash
 from pml.schemas.errors import PMLError
 
-UNNAMED = "default"
-NAME_LENGTH_MAX = 100
 # A context of the log has up to 10 KB; what it is about stands in fewer words.
 TEXT_LENGTH_MAX = 2_000
 
@@ -41,15 +40,10 @@ def matching(keys: tuple[str, str, str], others: tuple[str, str, str]) -> int:
 
 def context_of(workflow_type: str, values: Any) -> Context:
     """The context of a run by its type and its sanitised initial context (any JSON value)."""
-    fields = values if isinstance(values, Mapping) else {}
-    named = {key: _name(fields.get(key)) for key in ("domain", "complexity")}
-    kind = _name(workflow_type)
-    text = _text({**fields, **named, "workflow_type": kind})
-    return Context((kind, named["domain"], named["complexity"]), text)
-
-
-def _name(value: Any) -> str:
-    return value[:NAME_LENGTH_MAX] if value and isinstance(value, str) else UNNAMED
+    fields: dict[str, Any] = values if isinstance(values, dict) else {}
+    kind, domain, complexity = learned_name(workflow_type), domain_of(fields), complexity_of(fields)
+    text = _text({**fields, "workflow_type": kind, "domain": domain, "complexity": complexity})
+    return Context((kind, domain, complexity), text)
 
 
 def _text(fields: dict[str, Any]) -> str:

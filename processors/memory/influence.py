@@ -1,17 +1,11 @@
 """What the past of a tool says about trying it again (the spike, §4: +0.02 per past success).
 
-Counted are episodes of the tool in the same three keys, within a time before the question, whose truth is
-known. A success adds 0.02 and a failure takes 0.02, together at most 0.10 either way.
+A success of the tool in this context adds 0.02 and a failure takes 0.02, together at most 0.10 either way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-
-from pml.processors.memory.context import Context
-from pml.processors.memory.retrieval import Episode
 from pml.schemas.memory import ToolPast
-from pml.schemas.times import from_rfc3339, to_rfc3339
 
 STEP = 0.02
 INFLUENCE_MAX = 0.10
@@ -26,28 +20,3 @@ def influence(past: ToolPast) -> float:
 def influenced(confidence: float, moved: float) -> float:
     """A confidence that is still one."""
     return round(max(0.0, min(1.0, confidence + moved)), 6)
-
-
-def tool_pasts(
-    episodes: Iterable[Episode], wanted: Context, tools: Collection[str], before: str, within_s: int
-) -> dict[str, ToolPast]:
-    """What became of each of these tools in this context; a tool without a past is left out.
-
-    Args:
-        before: RFC 3339; episodes at that moment and later do not count, and neither do those more than
-            `within_s` seconds before it.
-    """
-    since = to_rfc3339(from_rfc3339(before) - within_s * 1_000)
-    counted: dict[str, list[int]] = {}
-    asked = frozenset(tools)
-    for episode in episodes:
-        if (
-            episode.success is not None
-            and episode.tool_id in asked
-            and since <= episode.timestamp < before
-            and episode.context.keys == wanted.keys
-        ):
-            counted.setdefault(episode.tool_id or "", [0, 0])[episode.success] += 1
-    return {
-        tool: ToolPast(successes=numbers[True], failures=numbers[False]) for tool, numbers in counted.items()
-    }

@@ -9,7 +9,7 @@ import orjson
 from pml.processors.memory.context import Context, context_of
 from pml.processors.memory.embedding import Embedding
 from pml.processors.memory.index import VectorIndex, new_index
-from pml.processors.memory.influence import tool_pasts
+from pml.processors.memory.pasts import tool_pasts
 from pml.processors.memory.retrieval import Episode, Found, exact, fuzzy, hybrid
 from pml.schemas.memory import EpisodeRecord, RecallAnswer, Recalled, RecallRequest
 

@@ -14,7 +14,7 @@ from pml.processors.workflow.arguments import Resolved, Values, resolve
 from pml.processors.workflow.draft import Results, full_arguments, full_context
 from pml.processors.workflow.fields import RecordedFields
 from pml.processors.workflow.inputs import Address, GoneCall, Payloads
-from pml.processors.workflow.state import Call, Run, Session, Source
+from pml.processors.workflow.state import Call, Internal, Run, Session, Source
 from pml.schemas.calls import CallRun
 from pml.schemas.canonical import value_hash
 from pml.schemas.times import to_rfc3339
@@ -60,7 +60,8 @@ def call_needs(session: Session) -> set[Address]:
 
 def calls(session: Session, payloads: Payloads, hash_key: bytes) -> list[CallRun | GoneCall]:
     """All calls that must be running; `GoneCall` where the arguments cannot be had any more."""
-    return [_call(session, item, payloads, hash_key) for item in wanted(session)]
+    internal = [internal_call(session, item) for item in session.internals.values()]
+    return [*internal, *(_call(session, item, payloads, hash_key) for item in wanted(session))]
 
 
 def _call(session: Session, item: Wanted, payloads: Payloads, hash_key: bytes) -> CallRun | GoneCall:
@@ -85,6 +86,24 @@ def _arguments(item: Wanted, payloads: Payloads) -> dict[str, Any] | None:
 def addresses_of(sources: tuple[Source, ...]) -> dict[str, Address]:
     """The waiting results of tasks that have none yet."""
     return {source.task_id: source.result for source in sources}
+
+
+def internal_call(session: Session, item: Internal) -> CallRun:
+    """The record of a call of the server `pml`: its arguments are in the state."""
+    return CallRun(
+        call_id=item.call_id,
+        tenant=session.tenant,
+        session_id=session.session_id,
+        traceparent=session.runs[item.run_id].traceparent,
+        run_id=item.run_id,
+        task_id="",
+        tool=item.tool,
+        arguments=dict(item.arguments),
+        speculative=False,
+        effect="read",
+        timeout_ms=item.timeout_ms,
+        deadline_at=to_rfc3339(item.deadline_ms),
+    )
 
 
 def call_run(session: Session, item: Wanted, arguments: dict[str, Any]) -> CallRun:

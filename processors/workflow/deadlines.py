@@ -37,6 +37,8 @@ def _deadlines(session: Session) -> Iterator[Deadline]:
     for run in session.runs.values():
         if run.live:
             yield from _of_run(run)
+    for item in session.internals.values():
+        yield Deadline("internal", item.run_id, item.call_id, 1, item.deadline_ms)
     for call_id, entry in session.speculations.items():
         if entry.status == "running" and call_id not in joined:
             yield Deadline("speculation", entry.run_id, call_id, 1, entry.call.deadline_ms)

@@ -8,6 +8,7 @@ from typing import Any
 from pml.processors.speculation.touches import any_overlap
 from pml.processors.workflow.copying import replace
 from pml.processors.workflow.evolve_decisions import DECISIONS, ended_run, remembered
+from pml.processors.workflow.evolve_internal import INTERNALS, forgotten
 from pml.processors.workflow.folding import address_of
 from pml.processors.workflow.folding import run_of as _run
 from pml.processors.workflow.folding import with_run as _with_run
@@ -103,7 +104,8 @@ def _run_started(session: Session, event: e.Event, data: e.RunStarted) -> Sessio
 
 
 def _run_ended(session: Session, event: e.Event, data: e.RunEnded) -> Session:
-    return ended_run(session, _run(session, event), _ENDS[event.type])
+    run = _run(session, event)
+    return ended_run(forgotten(session, run), run, _ENDS[event.type])
 
 
 def _layer_released(session: Session, event: e.Event, data: e.LayerReleased) -> Session:
@@ -432,4 +434,5 @@ _HANDLERS: dict[str, Callable[[Session, e.Event, Any], Session]] = {
     e.SpeculationForgotten.TYPE: _speculation_forgotten,
     e.SpeculationPlanned.TYPE: _speculation_planned,
     e.SpeculationScored.TYPE: _speculation_scored,
+    **INTERNALS,
 }

@@ -21,6 +21,11 @@ def domain_of(context: Any) -> str:
     return learned_name(context.get("domain")) if isinstance(context, dict) else UNNAMED
 
 
+def complexity_of(context: Any) -> str:
+    """The complexity that a run's initial context names."""
+    return learned_name(context.get("complexity")) if isinstance(context, dict) else UNNAMED
+
+
 def threshold_context(run: Run) -> ThresholdContext:
     """For whom and for what a run speculates."""
     user = learned_name(sanitise_text(run.principal))

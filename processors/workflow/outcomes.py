@@ -5,6 +5,7 @@ from __future__ import annotations
 from pml.processors.workflow.advance import advance
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.inputs import payload_value
+from pml.processors.workflow.internal import end_internal
 from pml.processors.workflow.preparation import Unprepared, prepare
 from pml.processors.workflow.release import start_task
 from pml.processors.workflow.settling import (
@@ -29,6 +30,9 @@ _UNCERTAIN = frozenset({"TIMEOUT", "CONNECTION_LOST", "CANCELLED"})
 
 def end_call(draft: Draft, outcome: CallEnded) -> None:
     """Settle everybody who waits for a call; an answer that nobody waits for changes nothing."""
+    if outcome.call_id in draft.session.internals:
+        end_internal(draft, outcome)
+        return
     waiting = sorted(joined_tasks(draft, outcome.call_id), key=lambda item: item[2].served_by != "joined")
     entry = draft.session.speculations.get(outcome.call_id)
     if entry is not None and entry.status == "running":

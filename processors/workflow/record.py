@@ -26,6 +26,7 @@ from pml.processors.workflow.state import (
     Counts,
     Pause,
     Plan,
+    Internal,
     Run,
     Session,
     Source,
@@ -73,7 +74,7 @@ def encode_session(session: Session) -> bytes:
         **({"obeyed": session.obeyed} if session.obeyed else {}),
         "topics": topics,
     }
-    return orjson.dumps(head | fields_)
+    return orjson.dumps(head | fields_ | _internal_out(session))
 
 
 def decode_session(data: bytes, definitions: Callable[[str], bytes | None]) -> Session | MissingDefinition:
@@ -107,7 +108,19 @@ def decode_session(data: bytes, definitions: Callable[[str], bytes | None]) -> S
         doubtful={call_id: tuple(touches) for call_id, touches in record["doubtful"].items()},
         accounts=Accounts(*record["accounts"]),
         obeyed=record.get("obeyed", {}),
+        internals={item[0]: Internal(*item) for item in record.get("internals", ())},
+        influences=record.get("influences", {}),
     )
+
+
+def _internal_out(session: Session) -> dict[str, Any]:
+    """Nothing where there is nothing: most sessions ask the server `pml` for nothing."""
+    out: dict[str, Any] = {}
+    if session.internals:
+        out["internals"] = [_values(item) for item in session.internals.values()]
+    if session.influences:
+        out["influences"] = session.influences
+    return out
 
 
 def _open(data: bytes) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pml.processors.workflow.advance import advance
 from pml.processors.workflow.check import checked_graph
 from pml.processors.workflow.draft import Draft, full_context
 from pml.processors.workflow.obedience import Conflict, SessionFull
+from pml.processors.workflow.internal import ask_memory
 from pml.processors.workflow.settling import coordinate_of
 from pml.processors.workflow.state import Run, Session
 from pml.schemas.canonical import canonical_json, value_hash
@@ -38,10 +39,11 @@ def start_run(draft: Draft, command: Command, data: RunStart, known: Session | N
         _answer_repeat(draft, command, earlier, content)
         return
     try:
-        _begin(draft, command, data, run_id, content)
+        started = _begin(draft, command, data, run_id, content)
     except PMLError as error:
         reject(draft, command.type, error, run_id)
         return
+    ask_memory(draft, run_id, started)
     advance(draft, run_id)
 
 
@@ -72,26 +74,25 @@ def _answer_repeat(draft: Draft, command: Command, earlier: Run, content: str) -
     reject(draft, command.type, Conflict(message), earlier.run_id)
 
 
-def _begin(draft: Draft, command: Command, data: RunStart, run_id: str, content: str) -> None:
+def _begin(draft: Draft, command: Command, data: RunStart, run_id: str, content: str) -> RunStarted:
     workflow = _workflow(draft, data)
     graph = checked_graph(workflow, draft.catalog.servers)
     definition = _definition(workflow)
-    draft.emit(
-        RunStarted(
-            name=_text(workflow.name),
-            intent=_text(data.intent or workflow.intent),
-            workflow_type=sanitise_text(workflow.type_name),
-            definition=definition,
-            context=sanitise(full_context(data)),
-            payload_ref=coordinate_of(draft.source.address),
-            payload_hash=content,
-            deadline_at=to_rfc3339(draft.now_ms + _run_timeout_ms(draft, workflow)),
-            layers=len(graph.layers),
-            tasks=len(graph.nodes),
-            speculation=workflow.options.speculation,
-        ),
-        run_id=run_id,
+    started = RunStarted(
+        name=_text(workflow.name),
+        intent=_text(data.intent or workflow.intent),
+        workflow_type=sanitise_text(workflow.type_name),
+        definition=definition,
+        context=sanitise(full_context(data)),
+        payload_ref=coordinate_of(draft.source.address),
+        payload_hash=content,
+        deadline_at=to_rfc3339(draft.now_ms + _run_timeout_ms(draft, workflow)),
+        layers=len(graph.layers),
+        tasks=len(graph.nodes),
+        speculation=workflow.options.speculation,
     )
+    draft.emit(started, run_id=run_id)
+    return started
 
 
 def _run_timeout_ms(draft: Draft, workflow: Workflow) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from pml.processors.workflow.graph import Graph, Node
 from pml.processors.workflow.inputs import Address
@@ -249,10 +249,24 @@ class Accounts:
 
 
 @dataclass(frozen=True, slots=True)
+class Internal:
+    """A call of the built-in server `pml` that was not answered yet; the event that began it has it all."""
+
+    call_id: str
+    run_id: str
+    tool: str
+    arguments: Mapping[str, Any]
+    timeout_ms: int
+    deadline_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     """One agent conversation of a tenant, in one life (epoch).
 
     `obeyed` holds the hash of each command that settled something, by its id (rule 4).
+    `internals` are calls of the server `pml` that run, by call id. `influences` is what memory answered to
+    live runs: by run and tool, what the past adds to a confidence.
     """
 
     tenant: str
@@ -266,6 +280,8 @@ class Session:
     doubtful: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     accounts: Accounts = Accounts()
     obeyed: Mapping[str, str] = field(default_factory=dict)
+    internals: Mapping[str, Internal] = field(default_factory=dict)
+    influences: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def live(self) -> bool:

@@ -172,11 +172,11 @@ class SessionWorld:
         return self._input(OUTCOMES, outcome, outcome.result)
 
     def call_of(self, task_id: str, run_id: str | None = None) -> str:
-        """The open call of a task."""
+        """The open call of a task, or of a tool."""
         return next(
             call.call_id
             for call in self.open_calls.values()
-            if call.task_id == task_id and run_id in {None, call.run_id}
+            if task_id in {call.task_id, call.tool} and run_id in {None, call.run_id}
         )
 
     def types(self) -> list[str]:
