@@ -41,7 +41,7 @@ WHERE
 
 
 class EpisodeReader:
-    """Follows the episodes of one tenant: the sink stores a partition in order, so one place in each will do."""
+    """Follows one tenant's episodes: the sink stores a partition in order, so a place in each will do."""
 
     def __init__(self, store: Store, tenant: str, most: int) -> None:
         self._store, self._tenant, self._most = store, tenant, most

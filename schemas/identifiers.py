@@ -6,6 +6,8 @@ import hashlib
 import re
 
 DEFAULT_TENANT = "local"
+INTERNAL_SERVER = "pml"
+"""The server that the bridge has built in; no configured one may have its name."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}")
 

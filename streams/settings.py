@@ -134,6 +134,19 @@ class SpeculationSettings(Group):
         return {"mode": ("off", "on"), "budget": ("off", "normal")}[info.field_name][value]
 
 
+class MemorySettings(Group):
+    """Episodes: how long and how many of a tenant are kept, and whether the past moves a confidence."""
+
+    influence: Literal["on", "off"] = "off"
+    retention_days: int = Field(default=30, ge=1, le=90)
+    episodes_max: int = Field(default=10_000, ge=100, le=100_000)
+
+    @field_validator("influence", mode="before")
+    @classmethod
+    def _truth(cls, value: Any) -> Any:
+        return ("off", "on")[value] if isinstance(value, bool) else value
+
+
 class BridgeSettings(Group):
     """The calls of MCP servers."""
 
@@ -202,6 +215,7 @@ class Settings(BaseSettings):
     decisions: DecisionSettings = DecisionSettings()
     approvals: ApprovalSettings = ApprovalSettings()
     speculation: SpeculationSettings = SpeculationSettings()
+    memory: MemorySettings = MemorySettings()
     bridge: BridgeSettings = BridgeSettings()
     orchestrator: OrchestratorSettings = OrchestratorSettings()
     sink: SinkSettings = SinkSettings()

@@ -81,9 +81,19 @@ class HnswIndex:
         if not most:
             return []
         self._index.set_ef(max(EF_SEARCH, 2 * most))
-        numbers, distances = self._index.knn_query(point, k=most)
+        try:
+            numbers, distances = self._index.knn_query(point, k=most)
+        except RuntimeError:
+            # Among many points that are nearly one, the graph may not reach as many as were asked for.
+            return self._compared(point, most)
         pairs = zip(numbers[0].tolist(), distances[0].tolist(), strict=True)
         return sorted(((number, 1 - distance) for number, distance in pairs), key=lambda p: (-p[1], p[0]))
+
+
+    def _compared(self, point: Vectors, k: int) -> list[tuple[int, float]]:
+        twin = ExactIndex(self._index.dim)
+        twin.add(np.asarray(self._index.get_items(np.arange(self._count)), dtype=np.float32))
+        return twin.nearest(point, k)
 
 
 def new_index(dimensions: int) -> VectorIndex:

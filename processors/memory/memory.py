@@ -66,8 +66,10 @@ class Memory:
 
     def add(self, episodes: Iterable[Episode]) -> None:
         """Take in episodes, each once."""
-        merged = sorted([*self._episodes, *episodes], key=lambda episode: episode.moment)
-        self._episodes = merged[-self._episodes_max :]
+        new = {episode.moment: episode for episode in episodes}
+        if new:
+            merged = {episode.moment: episode for episode in self._episodes} | new
+            self._episodes = [merged[moment] for moment in sorted(merged)[-self._episodes_max :]]
 
     def recall(self, request: RecallRequest) -> RecallAnswer:
         """The answer of `pml:recall`."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from pml.schemas.calls import CallCancel, CallEnded, CallError, CallRun
-from pml.schemas.identifiers import split_tool
+from pml.schemas.identifiers import INTERNAL_SERVER, split_tool
 from pml.streams.bridge.admission import Admission, Ticket
 from pml.streams.bridge.call import Call, cancelled, ended, overdue, refused
 from pml.streams.bridge.gate import Gate
@@ -113,7 +113,7 @@ class Dispatcher:
 
     def _refusal(self, call: Call) -> CallEnded | None:
         run = call.run
-        if call.ticket.server not in self._servers:
+        if call.ticket.server not in (*self._servers, INTERNAL_SERVER):
             message = f"no MCP server {call.ticket.server!r} is configured; add it to mcp-servers.yaml"
             return ended(
                 run, "error", error=CallError(code="UNKNOWN_SERVER", type="NOT_FOUND", message=message)
@@ -176,6 +176,8 @@ class Dispatcher:
     def _count(self, call: Call, outcome: CallEnded) -> None:
         self.answered += 1
         server, tool = split_tool(call.run.tool)
+        if server == INTERNAL_SERVER:
+            return
         if server not in self._servers:
             server, tool = "unknown", "unknown"
         kind = outcome.error.type if outcome.error else ""

@@ -10,7 +10,9 @@ from contextlib import AsyncExitStack
 import structlog
 
 from pml.schemas.catalog import ServerTools
+from pml.schemas.identifiers import INTERNAL_SERVER
 from pml.streams.bridge.admission import Admission
+from pml.streams.bridge.builtin import CONCURRENCY, Builtin
 from pml.streams.bridge.catalog import CatalogLink
 from pml.streams.bridge.claims import Claims
 from pml.streams.bridge.clients import Clients, clients
@@ -21,6 +23,7 @@ from pml.streams.bridge.partition import Partition
 from pml.streams.bridge.partitions import Partitions
 from pml.streams.bridge.permissions_file import PermissionsWatch
 from pml.streams.bridge.reaper import Reaper
+from pml.streams.bridge.recall import Recall
 from pml.streams.bridge.runner import Runner
 from pml.streams.bridge.server import Server, ServerOptions
 from pml.streams.bridge.server_log import ServerLog
@@ -97,7 +100,9 @@ class Bridge:
         settings = self._settings
         gate = Gate(settings.speculation.mode, self._servers)
         outcomes = Outcomes(settings.topics.tool_outcomes, kafka.outcomes)
-        runner = Runner(self._servers, settings.bridge.result_max_bytes, outcomes.send)
+        recall = Recall(settings)
+        builtin = Builtin({"recall": recall})
+        runner = Runner(self._servers, settings.bridge.result_max_bytes, outcomes.send, builtin=builtin)
         dispatcher = Dispatcher(
             self._servers, self._admission(), gate, runner=runner, outcomes=outcomes, tasks=tasks
         )
@@ -120,12 +125,14 @@ class Bridge:
             await service.run(stop)
         finally:
             await runner.close()
+            recall.close()
             for helper in helpers:
                 helper.cancel()
 
     def _admission(self) -> Admission:
         bridge = self._settings.bridge
         limits = {name: server.concurrency for name, server in self._servers.items()}
+        limits[INTERNAL_SERVER] = CONCURRENCY
         return Admission(bridge.concurrency, bridge.session_in_flight_max, limits)
 
     def _partitions(self, kafka: Clients) -> Partitions:

@@ -9,8 +9,9 @@ from typing import Any
 import mcp_types as types
 
 from pml.schemas.calls import CallEnded, CallError
-from pml.schemas.identifiers import split_tool
+from pml.schemas.identifiers import INTERNAL_SERVER, split_tool
 from pml.schemas.times import to_rfc3339
+from pml.streams.bridge.builtin import Builtin
 from pml.streams.bridge.call import Call, ended, overdue
 from pml.streams.bridge.claims import Claims
 from pml.streams.bridge.results import Answer, answer_of, failure_of, timed_out
@@ -34,9 +35,11 @@ class Runner:
         result_max_bytes: int,
         on_late: Callable[[CallEnded], Awaitable[None]],
         now_ms: Clock = now_ms,
+        builtin: Builtin | None = None,
     ) -> None:
         self._servers, self._result_max_bytes, self._on_late = servers, result_max_bytes, on_late
         self._now_ms = now_ms
+        self._builtin = builtin or Builtin({})
         self._late: set[asyncio.Task[None]] = set()
 
     async def run(self, call: Call, claims: Claims) -> CallEnded | None:
@@ -50,6 +53,8 @@ class Runner:
         run = call.run
         if call.is_overdue(self._now_ms()):
             return overdue(run)
+        if call.ticket.server == INTERNAL_SERVER:
+            return await self._builtin.run(run, to_rfc3339(self._now_ms()))
         try:
             async with self._servers[call.ticket.server].session(run.tenant, run.session_id) as session:
                 return await self._claim_and_call(call, claims, session)

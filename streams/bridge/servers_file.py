@@ -17,12 +17,14 @@ from pydantic import (
     SecretStr,
     StringConstraints,
     ValidationError,
+    field_validator,
     model_validator,
 )
 
 from pml.schemas.base import Model
 from pml.schemas.codec import explain
 from pml.schemas.errors import ConfigurationError
+from pml.schemas.identifiers import INTERNAL_SERVER
 
 FILE_MAX_BYTES = 1024 * 1024
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -74,6 +76,13 @@ class ServersFile(Model):
     servers: dict[ServerName, ServerSpec] = Field(
         default={}, validation_alias=AliasChoices("mcpServers", "mcp_servers", "servers")
     )
+
+    @field_validator("servers")
+    @classmethod
+    def _not_ours(cls, servers: dict[str, ServerSpec]) -> dict[str, ServerSpec]:
+        if INTERNAL_SERVER in servers:
+            raise ValueError(f"{INTERNAL_SERVER!r} is the name of the built-in server; choose another one")
+        return servers
 
     def enabled(self) -> dict[str, ServerSpec]:
         """The servers that are not disabled."""

@@ -15,6 +15,7 @@ from pml.streams.cli import (
     doctor,
     events,
     init,
+    memory,
     metrics,
     query,
     run,
@@ -88,6 +89,7 @@ for panel, commands in {
 for panel, name, group in (
     (WORKING, "run", run.app),
     (LOOKING, "events", events.app),
+    (LOOKING, "memory", memory.app),
     (LOOKING, "dlq", dlq.app),
     (OPERATING, "tools", tools.app),
     (OPERATING, "speculation", speculation.app),

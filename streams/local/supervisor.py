@@ -246,9 +246,10 @@ def migrate_store(settings: Settings) -> None:
     """
     from pml.clickhouse.client import Store as StoreClient
     from pml.clickhouse.migrate import migrate
+    from pml.clickhouse.retention import EpisodeRetention
 
     with StoreClient.connect(store_url(settings), settings.clickhouse.database) as store:
-        migrate(store)
+        migrate(store, EpisodeRetention(settings.memory.retention_days, settings.memory.episodes_max))
 
 
 @contextmanager

@@ -129,6 +129,7 @@ def policy(settings: Settings) -> Policy:
         speculation_depth=settings.speculation.depth,
         cache_bytes=settings.speculation.cache_bytes,
         verified_share=settings.speculation.verify,
+        memory_influence=settings.memory.influence,
     )
 
 

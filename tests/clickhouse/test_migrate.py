@@ -10,7 +10,7 @@ from pml.schemas.errors import ConfigurationError
 
 pytestmark = pytest.mark.integration
 
-VIEWS = {"events", "runs", "tasks", "speculations", "traces"}
+VIEWS = {"episodes", "events", "runs", "tasks", "speculations", "traces"}
 STATEMENTS = [statement for migration in migrations() for statement in migration.statements]
 
 
@@ -64,6 +64,7 @@ def test_raw_tables_replace_by_coordinate_and_epoch(empty_store: Store) -> None:
     tables = empty_store.query(f"SELECT name, engine, sorting_key FROM system.tables WHERE {where}").rows
     assert len(tables) == 5
     for name, engine, key in tables:
+    for _, engine, key in tables:
         assert engine == "ReplacingMergeTree"
         assert key.endswith("partition, log_offset")
         # A threshold is a tenant's, not a session's.
