@@ -35,7 +35,7 @@ SELECT
     multiIf(
         type = 'speculation.ended', 'speculation_start',
         startsWith(type, 'task.'), 'task_complete',
-        type = 'decision.made' AND JSONExtractString(data, 'decided_by') != 'human', 'ail_decision',
+        type = 'decision.made' AND NOT startsWith(JSONExtractString(data, 'decided_by'), 'person:'), 'ail_decision',
         'hil_decision'
     ) AS event_type,
     task_id,
@@ -60,7 +60,7 @@ SELECT
             'Tuple(result Tuple(output String, error String, execution_time_ms Float64))'
         )),
         toJSONString(CAST(
-            tuple((if(event_type = 'ail_decision', 'ail', 'hil'), JSONExtractString(data, 'action'), JSONExtractString(data, 'reason'))),
+            tuple((if(event_type = 'ail_decision', 'ail', 'hil'), if(type = 'decision.made', JSONExtractString(data, 'choice'), substring(type, length('approval.') + 1)), JSONExtractString(data, 'reason'))),
             'Tuple(decision Tuple(type String, action String, reasoning String))'
         ))
     ) AS details

@@ -87,3 +87,8 @@ def test_a_yaml_error_does_not_quote_the_file(tmp_path: Path) -> None:
 def test_a_huge_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="larger than"):
         read_servers(written(tmp_path, "#" * 1_100_000))
+
+
+def test_the_name_of_the_built_in_server_is_taken(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="built-in server"):
+        read_servers(written(tmp_path, "mcpServers: {pml: {command: x}}"))
