@@ -89,7 +89,6 @@ class HnswIndex:
         pairs = zip(numbers[0].tolist(), distances[0].tolist(), strict=True)
         return sorted(((number, 1 - distance) for number, distance in pairs), key=lambda p: (-p[1], p[0]))
 
-
     def _compared(self, point: Vectors, k: int) -> list[tuple[int, float]]:
         twin = ExactIndex(self._index.dim)
         twin.add(np.asarray(self._index.get_items(np.arange(self._count)), dtype=np.float32))
