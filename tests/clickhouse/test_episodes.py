@@ -12,6 +12,7 @@ from pml.clickhouse.client import Store
 from pml.clickhouse.episodes import EpisodeReader
 from pml.clickhouse.migrate import migrate
 from pml.clickhouse.retention import EpisodeRetention, keep_episodes, remember_events
+from pml.schemas.events import DecisionMade
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
 
@@ -66,6 +67,19 @@ def test_ends_of_speculations_and_tasks_are_episodes_with_their_truth(store: Sto
     assert (first["confidence"], guessed["confidence"]) == (None, 0.6)
     prediction = orjson.loads(guessed["data"])["prediction"]
     assert prediction == {"reasoning": "branch_not_taken", "was_correct": False}
+
+
+def test_decisions_are_episodes_with_who_and_why(store: Store) -> None:
+    session = History()
+    session.add(h.run_started())
+    session.add(DecisionMade(choice="continue", decided_by="agent:claude", reason="it looks right"))
+    session.add(DecisionMade(choice="abort", decided_by="person:ada", reason="too slow"))
+    session.insert(store)
+    rows = store.query("SELECT event_type, success, data FROM episodes ORDER BY log_offset").rows
+    assert [(kind, success, orjson.loads(data)["decision"]) for kind, success, data in rows] == [
+        ("ail_decision", None, {"type": "ail", "action": "continue", "reasoning": "it looks right"}),
+        ("hil_decision", None, {"type": "hil", "action": "abort", "reasoning": "too slow"}),
+    ]
 
 
 def test_a_reader_gives_each_episode_once_with_its_context(store: Store) -> None:
