@@ -230,6 +230,7 @@ class SpeculationStarted(Started):
     """A call begins before it was asked for.
 
     `sources` are the calls whose waiting results its arguments were taken from: it ends with them.
+    `influence` is how much of the confidence comes from what became of its tool before.
     """
 
     TYPE = "speculation.started"
@@ -393,6 +394,7 @@ class SpeculationPlanned(EventData):
     touches: tuple[str, ...]
     expires_at: str
     shadow: bool
+    influence: float | None = None
 
 
 class SpeculationScored(EventData):

@@ -9,6 +9,7 @@ from pml.schemas.memory import ToolPast
 
 STEP = 0.02
 INFLUENCE_MAX = 0.10
+INFLUENCED_TO = 0.99
 
 
 def influence(past: ToolPast) -> float:
@@ -17,6 +18,8 @@ def influence(past: ToolPast) -> float:
     return round(max(-INFLUENCE_MAX, min(INFLUENCE_MAX, moved)), 4)
 
 
-def influenced(confidence: float, moved: float) -> float:
-    """A confidence that is still one."""
-    return round(max(0.0, min(1.0, confidence + moved)), 6)
+def influenced(confidence: float, moved: float | None) -> float:
+    """A confidence after that; 1 stays what it was, and is never reached: it is for what is certain."""
+    if not moved:
+        return confidence
+    return round(max(0.0, min(INFLUENCED_TO, confidence + moved)), 6)

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pml.processors.memory.influence import influenced
 from pml.processors.speculation.guard import can_speculate, may_run_early, may_write
 from pml.processors.speculation.touches import any_overlap, touches_of
 from pml.processors.workflow.calls import addresses_of
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.evolve import unsettled_touches
 from pml.processors.workflow.graph import Node
+from pml.processors.workflow.internal import influence_of
 from pml.processors.workflow.learning import threshold_context
 from pml.processors.workflow.plans import MARGIN
 from pml.processors.workflow.preparation import Prepared, Unprepared, prepare_strictly
@@ -25,13 +27,17 @@ from pml.schemas.sanitiser import sanitise_text
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A call that could begin now. A task that is sure to run has confidence 1 and needs no threshold."""
+    """A call that could begin now. A task that is sure to run has confidence 1 and needs no threshold.
+
+    `influence` is how much of the confidence comes from what became of its tool before (memory).
+    """
 
     prepared: Prepared
     kind: SpeculationKind
     confidence: float
     threshold: float
     sources: tuple[Source, ...]
+    influence: float | None = None
 
     @property
     def confident(self) -> bool:
@@ -67,11 +73,13 @@ def find_candidate(draft: Draft, run: Run, node: Node) -> Candidate | None:
     if sources is None:
         return None
     confidence, kind = _confidence(draft, run, node, sources)
+    moved = influence_of(draft.session, run.run_id, node.tool) if 0 < confidence < 1 else None
+    confidence = influenced(confidence, moved)
     threshold = _threshold(draft, run) if confidence < 1 else 0.0
     if confidence < threshold - MARGIN or _planned_already(run, node, confidence, threshold):
         return None
     prepared = _prepared(draft, run, node, sources)
-    return None if prepared is None else Candidate(prepared, kind, confidence, threshold, sources)
+    return None if prepared is None else Candidate(prepared, kind, confidence, threshold, sources, moved)
 
 
 def pending_touches(draft: Draft, run: Run, layer: int) -> list[str]:

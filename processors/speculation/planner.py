@@ -82,6 +82,7 @@ def _start(draft: Draft, run_id: str, candidate: candidates.Candidate) -> None:
         confidence=candidate.confidence,
         threshold=candidate.threshold,
         sources=tuple(source.call_id for source in candidate.sources) or None,
+        influence=candidate.influence,
     )
     draft.emit(started, draft.run(run_id))
     entry = draft.session.speculations[fields["call_id"]]
@@ -104,6 +105,7 @@ def _plan(draft: Draft, run_id: str, candidate: candidates.Candidate) -> None:
         touches=candidate.prepared.touches,
         expires_at=to_rfc3339(draft.now_ms + round(fields["ttl_s"] * 1_000)),
         shadow=candidate.confident,
+        influence=candidate.influence,
     )
     draft.emit(planned, draft.run(run_id))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from pml.processors.speculation.branches import branch_key, branch_probability
 from pml.processors.speculation.budget import BUDGETS, Budget, BudgetName
