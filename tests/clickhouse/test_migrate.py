@@ -62,9 +62,8 @@ def test_raw_tables_replace_by_coordinate_and_epoch(empty_store: Store) -> None:
     migrate(empty_store)
     where = "database = currentDatabase() AND name LIKE '%_raw'"
     tables = empty_store.query(f"SELECT name, engine, sorting_key FROM system.tables WHERE {where}").rows
-    assert len(tables) == 5
+    assert len(tables) == 6
     for name, engine, key in tables:
-    for _, engine, key in tables:
         assert engine == "ReplacingMergeTree"
         assert key.endswith("partition, log_offset")
         # A threshold is a tenant's, not a session's.
