@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
+from functools import lru_cache
 from typing import Any
 
 from aiokafka.helpers import create_ssl_context
@@ -19,6 +20,8 @@ from pml.streams.settings import Settings
 REQUEST_BYTES_MAX = 65 * 1024 * 1024
 # Measured: the producer's own retries carry it over a broker that is killed and back within 5 s.
 PRODUCE_TIMEOUT_MS = 20_000
+# aiokafka's murmur2 is Python: 6 µs a key, and a session's key comes with each of its records.
+KEYS_KEPT = 10_000
 
 
 def bootstrap_servers(settings: Settings) -> str:
@@ -92,6 +95,7 @@ def faust_broker(settings: Settings) -> dict[str, Any]:
     return options
 
 
+@lru_cache(maxsize=KEYS_KEPT)
 def partition_for(key: bytes, partitions: int = SESSION_PARTITIONS) -> int:
     """The partition of a key: murmur2, as Java's and aiokafka's default partitioner."""
     return int(murmur2(key) & 0x7FFFFFFF) % partitions

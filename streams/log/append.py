@@ -144,8 +144,9 @@ class Appender:
         """
         async with self.producer() as producer:
             batch = _filled(producer.create_batch(), records)
-            waiting = self._sent(producer, batch, topic, partition)
-            return int((await asyncio.wait_for(waiting, self._timeout_s)).offset)
+            async with asyncio.timeout(self._timeout_s):
+                acknowledged = await producer.send_batch(batch, topic, partition=partition)
+                return int((await acknowledged).offset)
 
     @asynccontextmanager
     async def producer(self) -> AsyncIterator[Any]:
@@ -171,10 +172,9 @@ class Appender:
             self._renew(producer)
             raise
 
-    async def _sent(self, producer: Any, batch: Any, topic: str, partition: int) -> Any:
-        return await (await producer.send_batch(batch, topic, partition=partition))
-
     async def _current(self) -> Any:
+        if self._producer is not None:
+            return self._producer
         async with self._replacing:
             if self._producer is None:
                 self._producer = await self._started()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pml.processors.workflow import Deadline, Session, deadline, deadline_command
@@ -76,10 +77,10 @@ class Deadlines:
                 await self._publish(due)
                 continue
             wait_s = (self._heap[0][0] - self._now_ms()) / 1000 if self._heap else None
-            try:
-                await asyncio.wait_for(self._changed.wait(), wait_s)
-            except TimeoutError:
-                continue
+            # Not `wait_for`: before Python 3.12 it loses a cancellation that comes with the event.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._changed.wait()
 
     def take_due(self) -> list[Outgoing]:
         """The commands of what is due now, a bounded number; each is armed again for its repeat."""
@@ -102,7 +103,9 @@ class Deadlines:
         if len(self._heap) > SPARE + 2 * len(self._armed):
             self._heap = [entry for entry in self._heap if self._stands(entry[2], entry[3])]
             heapq.heapify(self._heap)
-        self._changed.set()
+        # Each step arms a deadline, later than those before it: `run` waits for the earliest and sleeps on.
+        if self._heap[0][1] == self._pushed:
+            self._changed.set()
 
     def _stands(self, key: bytes, due: Deadline) -> bool:
         armed = self._armed.get(key)

@@ -113,3 +113,19 @@ async def test_it_wakes_when_something_earlier_is_armed(clock: Clock, armed: Dea
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert len(clock.sent) == 1
+
+
+async def test_it_sleeps_on_when_something_later_is_armed(clock: Clock, armed: Deadlines) -> None:
+    session, _ = started()
+    armed.arm(KEY, session)
+    running = asyncio.create_task(armed.run())
+    await asyncio.sleep(0)
+    run = session.runs["r"]
+    later = replace(session, runs={"r": replace(run, tasks={}, deadline_ms=2**50)})
+    armed.arm(KEY, later)
+    armed.arm(b"local/other", later)
+    assert not armed._changed.is_set()
+    armed.arm(KEY, replace(session, runs={"r": replace(run, tasks={}, deadline_ms=1)}))
+    assert armed._changed.is_set()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
