@@ -101,7 +101,7 @@ async def test_records_that_cannot_be_read_are_buried_and_answered(installation:
     wrong = orjson.dumps(
         {"type": "run.start", "command_id": "c8", "session_id": "s", "data": {"workflow": 7}}
     )
-    planned = orjson.dumps({"type": "run.abort", "command_id": "c9", "session_id": "s"})
+    planned = orjson.dumps({"type": "run.score", "command_id": "c9", "session_id": "s"})
     async with installation.orchestrator(), installation.bridge():
         await installation.start_run("s", "first")
         for value in (b"\xff{", None, b"[1]", unknown, wrong, planned):
