@@ -379,6 +379,52 @@ class SpeculationForgotten(EventData):
     call_ids: tuple[str, ...]
 
 
+VerifiedOutcome = Literal["same", "overtaken", "unanswered"]
+
+
+class SpeculationVerifying(Started):
+    """A tool is called again after its early result was served: does it still say the same?
+
+    `started_seq` is the speculation that was served; `reads` says where the results lie that it reads.
+    """
+
+    TYPE = "speculation.verifying"
+
+    started_seq: int
+    kind: SpeculationKind
+    confidence: float
+    result_hash: str
+    reads: dict[str, Coordinate] = {}
+
+
+class SpeculationVerified(EventData):
+    """The tool said the same; or a write came between; or it gave no answer."""
+
+    TYPE = "speculation.verified"
+
+    call_id: str
+    started_seq: int
+    task_id: str
+    tool: str
+    outcome: VerifiedOutcome
+
+
+class SpeculationDiverged(EventData):
+    """The tool says something else than what was served: a failure, where confidence was below 1."""
+
+    TYPE = "speculation.diverged"
+
+    call_id: str
+    started_seq: int
+    task_id: str
+    tool: str
+    kind: SpeculationKind
+    confidence: float
+    served_hash: str
+    result_hash: str
+    context: ThresholdContext | None = None
+
+
 class SpeculationPlanned(EventData):
     """A call that would have begun now: in shadow mode, or with up to 0.05 more confidence."""
 
@@ -493,6 +539,9 @@ EVENTS: dict[str, type[EventData]] = {
         SpeculationUnresolvable,
         SpeculationReady,
         SpeculationForgotten,
+        SpeculationVerifying,
+        SpeculationVerified,
+        SpeculationDiverged,
         SpeculationPlanned,
         SpeculationScored,
         SpeculationEnded,

@@ -34,7 +34,7 @@ class Wanted:
 
 
 def wanted(session: Session) -> Iterator[Wanted]:
-    """Everything that must be running: tasks first, then speculations that no task has joined."""
+    """Everything that must be running: tasks, speculations that no task has joined, what is called again."""
     joined: set[str] = set()
     for run in session.runs.values():
         for task_id, task in run.tasks.items():
@@ -45,6 +45,10 @@ def wanted(session: Session) -> Iterator[Wanted]:
         if entry.status == "running" and call_id not in joined:
             run = session.runs[entry.run_id]
             yield Wanted(run, entry.task_id, entry.tool, 1, entry.call, True, entry.sources)
+    for again in session.verifications.values():
+        yield Wanted(
+            session.runs[again.run_id], again.task_id, again.tool, 1, again.call, True, again.sources
+        )
 
 
 def call_needs(session: Session) -> set[Address]:
@@ -52,8 +56,9 @@ def call_needs(session: Session) -> set[Address]:
     found: set[Address] = set()
     for item in wanted(session):
         found.add(item.run.payload)
-        results = (item.run.task(name).result for name in item.run.node(item.task_id).references)
-        found.update(address for address in results if address)
+        if item.run.graph is not None:
+            results = (item.run.task(name).result for name in item.run.node(item.task_id).references)
+            found.update(address for address in results if address)
         found.update(source.result for source in item.sources)
     return found
 

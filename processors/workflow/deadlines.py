@@ -42,6 +42,8 @@ def _deadlines(session: Session) -> Iterator[Deadline]:
     for call_id, entry in session.speculations.items():
         if entry.status == "running" and call_id not in joined:
             yield Deadline("speculation", entry.run_id, call_id, 1, entry.call.deadline_ms)
+    for call_id, again in session.verifications.items():
+        yield Deadline("speculation", again.run_id, call_id, 1, again.call.deadline_ms)
 
 
 def _of_run(run: Run) -> Iterator[Deadline]:

@@ -12,6 +12,7 @@ from pml.processors.workflow.reached import reach_deadline
 from pml.processors.workflow.settling import end_each
 from pml.processors.workflow.starting import reject, start_run
 from pml.processors.workflow.state import Session
+from pml.processors.workflow.verification import verify_hits
 from pml.schemas.calls import CallEnded
 from pml.schemas.commands import PLANNED_COMMANDS, Command, DeadlineReach, RunStart
 from pml.schemas.errors import Refused, UnknownMessage
@@ -96,6 +97,7 @@ def _speculate_everywhere(draft: Draft) -> None:
     for run in draft.runs:
         if draft.run(run.run_id).live:
             planner.speculate(draft, run.run_id)
+    verify_hits(draft)
 
 
 def _sweep(draft: Draft) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pml.processors.workflow.arguments import Values
 from pml.processors.workflow.catalog import Catalog
@@ -20,6 +20,9 @@ from pml.schemas.identifiers import event_id
 from pml.schemas.times import to_rfc3339
 from pml.schemas.workflow import Argument
 
+if TYPE_CHECKING:
+    from pml.processors.workflow.verification import Hit
+
 NO_SOURCES: Mapping[str, Address] = MappingProxyType({})
 
 
@@ -33,6 +36,7 @@ class Draft:
         self.catalog = catalog
         self.calls: list[CallRun] = []
         self.cancels: list[CallCancel] = []
+        self.hits: list[Hit] = []
         self._session = session
         self._payloads: Payloads = {**payloads, **_own_payload(source)}
         self._next_offset = next_offset

@@ -26,6 +26,7 @@ from pml.processors.workflow.state import (
     Source,
     Speculation,
     TaskState,
+    Verification,
 )
 from pml.schemas import events as e
 from pml.schemas.errors import LogCorrupted
@@ -222,6 +223,27 @@ def _speculation_held(session: Session, event: e.Event, data: e.SpeculationHeld)
 def _speculation_forgotten(session: Session, _: e.Event, data: e.SpeculationForgotten) -> Session:
     kept = {name: entry for name, entry in session.speculations.items() if name not in data.call_ids}
     return replace(session, speculations=kept)
+
+
+def _speculation_verifying(session: Session, event: e.Event, data: e.SpeculationVerifying) -> Session:
+    begun = Verification(
+        run_id=event.run_id or "",
+        task_id=data.task_id,
+        tool=data.tool,
+        kind=data.kind,
+        confidence=data.confidence,
+        started_seq=data.started_seq,
+        result_hash=data.result_hash,
+        call=_call(event, data, session.last_event_ms),
+        sources=tuple(Source(name, "", address_of(place)) for name, place in data.reads.items()),
+    )
+    return replace(session, verifications={**session.verifications, data.call_id: begun})
+
+
+def _speculation_verified(
+    session: Session, _: e.Event, data: e.SpeculationVerified | e.SpeculationDiverged
+) -> Session:
+    return replace(session, verifications=_without(session.verifications, data.call_id))
 
 
 def _speculation_planned(session: Session, event: e.Event, data: e.SpeculationPlanned) -> Session:
@@ -432,6 +454,9 @@ _HANDLERS: dict[str, Callable[[Session, e.Event, Any], Session]] = {
     e.SpeculationEnded.TYPE: _speculation_ended,
     **DECISIONS,
     e.SpeculationForgotten.TYPE: _speculation_forgotten,
+    e.SpeculationVerifying.TYPE: _speculation_verifying,
+    e.SpeculationVerified.TYPE: _speculation_verified,
+    e.SpeculationDiverged.TYPE: _speculation_verified,
     e.SpeculationPlanned.TYPE: _speculation_planned,
     e.SpeculationScored.TYPE: _speculation_scored,
     **INTERNALS,

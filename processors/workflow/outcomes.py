@@ -19,6 +19,7 @@ from pml.processors.workflow.settling import (
     unknown_task,
 )
 from pml.processors.workflow.state import Call, Run, Speculation, TaskState
+from pml.processors.workflow.verification import chosen, end_verification, note_hit
 from pml.schemas.calls import CallEnded, CallError
 from pml.schemas.canonical import canonical_json, keyed_hash
 from pml.schemas.events import ServedBy, SpeculationReady
@@ -32,6 +33,9 @@ def end_call(draft: Draft, outcome: CallEnded) -> None:
     """Settle everybody who waits for a call; an answer that nobody waits for changes nothing."""
     if outcome.call_id in draft.session.internals:
         end_internal(draft, outcome)
+        return
+    if outcome.call_id in draft.session.verifications:
+        end_verification(draft, outcome)
         return
     waiting = sorted(joined_tasks(draft, outcome.call_id), key=lambda item: item[2].served_by != "joined")
     entry = draft.session.speculations.get(outcome.call_id)
@@ -72,9 +76,16 @@ def _end_speculative(
         saved_ms = _saved_ms(draft, task, outcome)
         _complete(draft, run_id, task_id, outcome, as_of_ms=as_of_ms, saved_ms=saved_ms, served_by="joined")
         end_speculation(draft, entry, "served", "joined", tool_ms=outcome.duration_ms, saved_ms=saved_ms)
+        _note_hit(draft, run_id, task_id, entry, outcome)
     expired = entry.call.started_ms + entry.call.ttl_ms <= draft.now_ms
     if not waiting and expired:
         end_speculation(draft, draft.session.speculations[entry.call.call_id], "discarded", "expired")
+
+
+def _note_hit(draft: Draft, run_id: str, task_id: str, entry: Speculation, outcome: CallEnded) -> None:
+    if entry.call.ttl_ms and chosen(entry.call, draft.catalog.policy.verified_share):
+        run = draft.run(run_id)
+        note_hit(draft, run, prepare(draft, run, run.node(task_id)), entry, _measure(draft, outcome)[0])
 
 
 def _kept(draft: Draft, entry: Speculation, outcome: CallEnded, wanted: bool) -> bool:

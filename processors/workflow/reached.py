@@ -16,6 +16,7 @@ from pml.processors.workflow.settling import (
     unknown_task,
 )
 from pml.processors.workflow.state import TaskState
+from pml.processors.workflow.verification import give_up_overdue
 from pml.schemas.calls import CallError
 from pml.schemas.commands import Command, DeadlineReach
 
@@ -52,6 +53,9 @@ def reach_deadline(draft: Draft, command: Command, data: DeadlineReach) -> None:
 
 
 def _give_up_speculation(draft: Draft, data: DeadlineReach) -> None:
+    if draft.runs and data.target in draft.session.verifications:
+        give_up_overdue(draft, data.target)
+        return
     entry = draft.session.speculations.get(data.target) if draft.runs else None
     if entry is None or entry.status != "running" or joined_tasks(draft, data.target):
         return

@@ -33,6 +33,7 @@ from pml.processors.workflow.state import (
     Speculation,
     TaskState,
     TaskStatus,
+    Verification,
     Waits,
 )
 from pml.schemas.errors import LogCorrupted
@@ -74,6 +75,8 @@ def encode_session(session: Session) -> bytes:
         **({"obeyed": session.obeyed} if session.obeyed else {}),
         "topics": topics,
     }
+    if session.verifications:
+        fields_["verifications"] = [_again_out(item, topics) for item in session.verifications.values()]
     return orjson.dumps(head | fields_ | _internal_out(session))
 
 
@@ -96,6 +99,7 @@ def decode_session(data: bytes, definitions: Callable[[str], bytes | None]) -> S
         runs[item[0]] = _run_in(item, topics, graph)
     epoch, seq, last_offset, last_event_ms = record["at"]
     speculations = [_speculation_in(item, topics) for item in record["speculations"]]
+    again = [_again_in(item, topics) for item in record.get("verifications", ())]
     return Session(
         tenant=record["tenant"],
         session_id=record["session"],
@@ -110,6 +114,7 @@ def decode_session(data: bytes, definitions: Callable[[str], bytes | None]) -> S
         obeyed=record.get("obeyed", {}),
         internals={item[0]: Internal(*item) for item in record.get("internals", ())},
         influences=record.get("influences", {}),
+        verifications={item.call.call_id: item for item in again},
     )
 
 
@@ -309,14 +314,31 @@ def _speculation_out(item: Speculation, topics: list[str]) -> list[Any]:
         item.tool_ms,
         item.expires_ms,
     ]
-    sources = [[one.task_id, one.call_id, _address_out(one.result, topics)] for one in item.sources]
-    return [*row, sources] if sources else row
+    return [*row, _sources_out(item.sources, topics)] if item.sources else row
 
 
 def _speculation_in(row: list[Any], topics: list[str]) -> Speculation:
-    sources = tuple(_source_in(one, topics) for one in row[14]) if len(row) > 14 else ()
+    sources = _sources_in(row[14] if len(row) > 14 else [], topics)
     values = [*row[:5], _call_in(row[5]), *row[6:9], _address_in(row[9], topics), *row[10:14], sources]
     return Speculation(*values)
+
+
+def _again_out(item: Verification, topics: list[str]) -> list[Any]:
+    facts = [item.run_id, item.task_id, item.tool, item.kind, item.confidence, item.started_seq]
+    return [*facts, item.result_hash, _call_out(item.call), _sources_out(item.sources, topics)]
+
+
+def _again_in(row: list[Any], topics: list[str]) -> Verification:
+    values = [*row[:7], _call_in(row[7]), _sources_in(row[8], topics)]
+    return Verification(*values)
+
+
+def _sources_out(sources: tuple[Source, ...], topics: list[str]) -> list[Any]:
+    return [[one.task_id, one.call_id, _address_out(one.result, topics)] for one in sources]
+
+
+def _sources_in(rows: list[Any], topics: list[str]) -> tuple[Source, ...]:
+    return tuple(_source_in(row, topics) for row in rows)
 
 
 def _source_in(row: list[Any], topics: list[str]) -> Source:

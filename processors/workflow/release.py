@@ -17,6 +17,7 @@ from pml.processors.workflow.settling import (
     fail_task,
 )
 from pml.processors.workflow.state import Call, Run, Speculation
+from pml.processors.workflow.verification import chosen, give_up_overtaken, note_hit
 from pml.schemas.calls import CallError
 from pml.schemas.events import LayerReleased, ServedBy, TaskSkipped, TaskStarted
 
@@ -181,6 +182,7 @@ def _call_tool(draft: Draft, run_id: str, prepared: Prepared, attempt: int) -> N
         end_speculation(draft, entry, "discarded", "invalidated")
     if not prepared.reads:
         score_overtaken(draft, prepared.touches)
+        give_up_overtaken(draft, prepared.touches)
 
 
 def _overtaken(draft: Draft, prepared: Prepared) -> list[Speculation]:
@@ -215,6 +217,8 @@ def _serve(draft: Draft, run_id: str, prepared: Prepared, entry: Speculation, at
     )
     if served_by == "speculation":
         end_speculation(draft, entry, "served", "hit", saved_ms=entry.tool_ms)
+        if chosen(entry.call, draft.catalog.policy.verified_share):
+            note_hit(draft, draft.run(run_id), prepared, entry, entry.result_hash)
 
 
 def _join(draft: Draft, run_id: str, prepared: Prepared, entry: Speculation, attempt: int) -> None:

@@ -14,6 +14,7 @@ from pml.processors.workflow.learning import threshold_context
 from pml.processors.workflow.plans import score, score_all, score_completed
 from pml.processors.workflow.preparation import resolve_node
 from pml.processors.workflow.state import Call, Run, Source, Speculation, TaskState
+from pml.processors.workflow.verification import give_up_of_run
 from pml.schemas.base import Coordinate
 from pml.schemas.calls import CallCancel, CallError
 from pml.schemas.errors import PMLError
@@ -277,6 +278,8 @@ def discard_all(draft: Draft, run_id: str, reason: str) -> None:
     """Discard what a run's speculation left unused, and what was only planned."""
     end_each(draft, _unused(draft, run_id), "discarded", reason)
     score_all(draft, run_id, reason)
+    if reason != "unused":
+        give_up_of_run(draft, run_id)
 
 
 def discard_for_task(draft: Draft, run_id: str, task_id: str, reason: str) -> None:

@@ -166,6 +166,21 @@ class Speculation:
 
 
 @dataclass(frozen=True, slots=True)
+class Verification:
+    """A tool that is called again after its early result was served; `sources` are results that it reads."""
+
+    run_id: str
+    task_id: str
+    tool: str
+    kind: SpeculationKind
+    confidence: float
+    started_seq: int
+    result_hash: str
+    call: Call
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A call that would have begun early: in shadow mode, or with a little more confidence."""
 
@@ -282,11 +297,12 @@ class Session:
     obeyed: Mapping[str, str] = field(default_factory=dict)
     internals: Mapping[str, Internal] = field(default_factory=dict)
     influences: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    verifications: Mapping[str, Verification] = field(default_factory=dict)
 
     @property
     def live(self) -> bool:
-        """Whether a run of it has not ended."""
-        return any(run.live for run in self.runs.values())
+        """Whether a run of it has not ended, or an answer is awaited."""
+        return bool(self.verifications) or any(run.live for run in self.runs.values())
 
     @property
     def run_ids(self) -> tuple[str, ...]:

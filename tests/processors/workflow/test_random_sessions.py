@@ -230,6 +230,7 @@ def _eager(random: Random, permissions: dict[str, Any] | None = None, **policy: 
         budget_name=random.choice(["low", "normal", "high"]),
         speculation_depth=random.choice([1, 2, 3]),
         cache_bytes=random.choice([150, 16_777_216]),
+        verified_share=random.choice([0.0, 0.5, 1.0]),
         **policy,
     )
     value = random.choice([0.4, 0.54, 0.92])
