@@ -134,6 +134,15 @@ class BranchStats(CatalogData):
     counts: dict[str, int] = {}
 
 
+class DivergenceRecord(CatalogData):
+    """When a tool said something else than what was served: the last times in a row, at most three."""
+
+    KIND = "divergence"
+
+    tool: str
+    diverged_at: tuple[str, ...] = ()
+
+
 class Capability(CatalogData):
     """A learned workflow of a tenant: what the guard looks at, and what is inlined where it is called.
 
@@ -173,5 +182,6 @@ CATALOG: dict[str, type[CatalogData]] = {
         ThresholdOverride,
         BranchStats,
         Capability,
+        DivergenceRecord,
     )
 }

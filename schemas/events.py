@@ -488,6 +488,21 @@ class SpeculationEnded(EventData):
     context: ThresholdContext | None = None
 
 
+class SpeculationUnbalanced(EventData):
+    """The accounts of speculation do not add up after this input: a defect of PML.
+
+    `started` should be the sum of the others.
+    """
+
+    TYPE = "speculation.unbalanced"
+
+    started: int
+    open: int
+    served: int
+    discarded: int
+    failed: int
+
+
 class Cause(Coordinate):
     """The input that an event follows from."""
 
@@ -545,5 +560,6 @@ EVENTS: dict[str, type[EventData]] = {
         SpeculationPlanned,
         SpeculationScored,
         SpeculationEnded,
+        SpeculationUnbalanced,
     )
 }

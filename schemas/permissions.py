@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -11,6 +12,7 @@ from pydantic import AliasChoices, Field, field_validator
 
 from pml.schemas.base import Json, Model
 from pml.schemas.calls import Effect
+from pml.schemas.times import to_rfc3339
 
 READING_SCOPES = frozenset({"minimal", "readonly"})
 _GLOB = re.compile(r"[*?\[]")
@@ -43,6 +45,7 @@ class Permission(Model):
     timeout_s: Annotated[float | None, Field(gt=0, le=86_400)] = None
     verify: str | None = None
     definition: str | None = None
+    approved_at: str | None = None
 
     @field_validator("retryable", mode="before")
     @classmethod
@@ -52,6 +55,15 @@ class Permission(Model):
         if value is False:
             return None
         return {"attempts": value} if isinstance(value, int) else value
+
+    @field_validator("approved_at", mode="before")
+    @classmethod
+    def _yaml_times(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            value = datetime.fromisoformat(value)
+        if not isinstance(value, datetime):
+            return value
+        return to_rfc3339(round((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1_000))
 
     @property
     def declared_effect(self) -> Effect:

@@ -8,6 +8,7 @@ from typing import Literal, TypeVar
 
 from pml.processors.speculation.branches import branch_key, branch_probability
 from pml.processors.speculation.budget import BUDGETS, Budget, BudgetName
+from pml.processors.speculation.distrust import distrusted
 from pml.processors.speculation.mode import for_all, mode_of, strictest
 from pml.processors.speculation.thresholds import ThresholdFound, find_threshold
 from pml.schemas.base import ThresholdContext
@@ -15,6 +16,7 @@ from pml.schemas.catalog import (
     BranchStats,
     Capability,
     CatalogRecord,
+    DivergenceRecord,
     PermissionRecord,
     ServerTools,
     SpeculationMode,
@@ -69,6 +71,7 @@ class Catalog:
     permissions: PermissionFile = field(default_factory=PermissionFile)
     switches: Mapping[str, SpeculationMode] = field(default_factory=dict)
     capabilities: Mapping[str, Capability] = field(default_factory=dict)
+    divergences: Mapping[str, DivergenceRecord] = field(default_factory=dict)
     thresholds: Mapping[str, ThresholdRecord] = field(default_factory=dict)
     overrides: Mapping[str, float] = field(default_factory=dict)
     branches: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -84,6 +87,8 @@ class Catalog:
                 return replace(self, switches={**self.switches, record.id: mode})
             case Capability() as capability:
                 return replace(self, capabilities={**self.capabilities, record.id: capability})
+            case DivergenceRecord() as diverged:
+                return replace(self, divergences={**self.divergences, record.id: diverged})
             case ThresholdRecord() as learned:
                 return self._with_threshold(record.id, learned)
             case ThresholdOverride(value=None):
@@ -112,6 +117,8 @@ class Catalog:
                 return replace(self, switches=_without(self.switches, record_id))
             case Capability.KIND:
                 return replace(self, capabilities=_without(self.capabilities, record_id))
+            case DivergenceRecord.KIND:
+                return replace(self, divergences=_without(self.divergences, record_id))
             case ThresholdRecord.KIND:
                 return replace(self, thresholds=_without(self.thresholds, record_id))
             case ThresholdOverride.KIND:
@@ -134,6 +141,10 @@ class Catalog:
         counts = self.branches.get(branch_key(tenant, workflow_type, decision_id), {})
         return branch_probability(counts, outcome)
 
+    def _distrusts(self, tool: str) -> bool:
+        found = self.permissions.find(tool)
+        return distrusted(self.divergences[tool], found[1] if found else None)
+
     @property
     def general_mode(self) -> SpeculationMode:
         """What holds for every call, whatever it is of: settings, budget, and the switches for all."""
@@ -149,6 +160,8 @@ class Catalog:
 
     def mode_of(self, tenant: str, tool: str) -> SpeculationMode:
         """Whether a tenant's call of a tool may run early, be planned only, or neither."""
+        if tool in self.divergences and self._distrusts(tool):
+            return "off"
         general = self.general_mode
         if general == "off" or not self.switches:
             return general

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pml.processors.speculation import planner
+from pml.processors.speculation.accounts import drift, open_entries
 from pml.processors.workflow.catalog import Catalog
 from pml.processors.workflow.commanding import obey
 from pml.processors.workflow.draft import Draft
@@ -16,6 +17,7 @@ from pml.processors.workflow.verification import verify_hits
 from pml.schemas.calls import CallEnded
 from pml.schemas.commands import PLANNED_COMMANDS, Command, DeadlineReach, RunStart
 from pml.schemas.errors import Refused, UnknownMessage
+from pml.schemas.events import SpeculationUnbalanced
 
 
 def decide(
@@ -45,8 +47,24 @@ def decide(
         reject(draft, message.type, _KeyMismatch(_MISMATCH), message.run_id)
     else:
         _obey(draft, message, known)
+    _audit(draft, known)
     step = draft.step()
     return step if step.events else Step((), session, (), ())
+
+
+def _audit(draft: Draft, before: Session | None) -> None:
+    """Say so, once, where the accounts of speculation do not add up any more (DESIGN §4)."""
+    if not draft.wrote or drift(draft.session) in {0, drift(before) if before else 0}:
+        return
+    accounts = draft.session.accounts
+    unbalanced = SpeculationUnbalanced(
+        started=accounts.started,
+        open=open_entries(draft.session),
+        served=accounts.served,
+        discarded=accounts.discarded,
+        failed=accounts.failed,
+    )
+    draft.emit(unbalanced)
 
 
 _MISMATCH = "the record's key must be tenant/session_id of the command in it"

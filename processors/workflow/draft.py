@@ -65,9 +65,9 @@ class Draft:
         return any(isinstance(event.data, TaskCompleted) for event in self._events)
 
     @property
-    def last_event(self) -> Event:
-        """The event that was written last."""
-        return self._events[-1]
+    def wrote(self) -> bool:
+        """Whether there is an event."""
+        return bool(self._events)
 
     @property
     def next_seq(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -77,6 +78,7 @@ def approve(
         "ttl_s": ttl_s,
         "cacheable": cacheable,
         "definition": _definition(settings, tool),
+        "approved_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     given = {name: value for name, value in changes.items() if value is not None}
     entry = write_entry(settings.mcp_permissions, tool, given)

@@ -10,7 +10,7 @@ it takes one, the line `----`, and what came out: one line an event with all its
     fail TASK CODE [retryable] [unstarted]  it gives this error
     again TASK JSON                         the call that TASK had last is answered once more
     catalog                                 body: permissions, required, schemas, unavailable, policy,
-                                            threshold, branches (decision: outcome: count)
+                                            threshold, branches (decision: outcome: count), diverged
     time +MS                                the log's time goes on
     reach [KIND TASK]                       the earliest deadline comes; or one is named that is not due
     lose command RUN | result TASK | speculation TASK    a full value is past its retention
@@ -33,6 +33,7 @@ from pml.schemas.calls import CallRun
 from pml.schemas.catalog import (
     BranchStats,
     CatalogRecord,
+    DivergenceRecord,
     ServerTools,
     SpeculationSwitch,
     ThresholdOverride,
@@ -130,6 +131,8 @@ class Scenario:
             data = ServerTools(server=name, status="unavailable", error="it does not start")
             self._publish("tool", name, data)
         self._learned(body.get("threshold"), body.get("branches", {}))
+        for tool, times in body.get("diverged", {}).items():
+            self._publish("divergence", tool, DivergenceRecord(tool=tool, diverged_at=tuple(times)))
 
     def _describe(self, tool: str, fields: dict[str, Any]) -> None:
         """The server lists one of its tools with these fields; properties may be given as name: type."""
