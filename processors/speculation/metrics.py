@@ -2,7 +2,8 @@
 
 A hit is a speculation that was served or joined, counted at its first use; later uses are repeats. A miss is
 a real call that could have been speculated, counted at its final attempt. Waste is what was discarded or
-failed.
+failed. What shadow mode only planned, and what was called again to see whether it still says the same, have
+accounts of their own and change none of these.
 """
 
 from __future__ import annotations
@@ -21,10 +22,16 @@ TOOLS_MAX = 500
 OTHER_TOOLS = "(other)"
 RUN_STATUSES = {"run.completed": "completed", "run.failed": "failed", "run.aborted": "aborted"}
 TASK_ENDS = frozenset({"task.completed", "task.failed", "task.unknown"})
-OBSERVED = frozenset({"speculation.started", "speculation.ended", *RUN_STATUSES, *TASK_ENDS})
+SHADOWED = frozenset({"speculation.planned", "speculation.scored"})
+VERIFIED = {"speculation.verified": "", "speculation.diverged": "diverged"}
+OBSERVED = frozenset(
+    {"speculation.started", "speculation.ended", *SHADOWED, *VERIFIED, *RUN_STATUSES, *TASK_ENDS}
+)
 """The types that can add something; no other event needs to be decoded."""
 
-Account = Literal["started", "ended", "missed", "repeated", "run"]
+PLANNED = "planned"
+
+Account = Literal["started", "ended", "missed", "repeated", "run", "shadow", "verified"]
 
 
 class Observation(NamedTuple):
@@ -54,7 +61,21 @@ def observe(event_type: str, data: Mapping[str, Any]) -> Observation | None:
         return Observation("started", data["tool"])
     if event_type in RUN_STATUSES:
         return Observation("run", RUN_STATUSES[event_type], duration_ms=data.get("duration_ms", 0))
+    if event_type in SHADOWED:
+        return _shadow(event_type, data)
+    if event_type in VERIFIED:
+        return Observation("verified", data["tool"], reason=VERIFIED[event_type] or data["outcome"])
     return _task(data) if event_type in TASK_ENDS else None
+
+
+def _shadow(event_type: str, data: Mapping[str, Any]) -> Observation | None:
+    """Plans that only lacked confidence are no business of shadow mode."""
+    if not data.get("shadow"):
+        return None
+    if event_type == "speculation.planned":
+        return Observation("shadow", data["tool"], reason=PLANNED)
+    fate = "served" if data["success"] else "wasted"
+    return Observation("shadow", data["tool"], fate, data["reason"], saved_ms=data.get("saved_ms") or 0.0)
 
 
 def _task(data: Mapping[str, Any]) -> Observation | None:
@@ -84,13 +105,15 @@ class FateTotals:
 
 @dataclass(slots=True)
 class ToolTotals:
-    """The accounts of one tool; fates by (fate, reason)."""
+    """The accounts of one tool; fates by (fate, reason), of shadow mode and of verified hits too."""
 
     started: int = 0
     misses: int = 0
     repeats: int = 0
     repeats_saved_ms: float = 0.0
     fates: dict[tuple[str, str], FateTotals] = field(default_factory=dict)
+    shadow: dict[tuple[str, str], FateTotals] = field(default_factory=dict)
+    verified: dict[str, int] = field(default_factory=dict)
 
     def fate(self, fate: str, reason: str) -> FateTotals:
         """The account of one fate and reason, opened where there is none."""
@@ -138,6 +161,11 @@ class Totals:
             tool.fate(seen.fate, seen.reason).add(1, seen.tool_ms, seen.saved_ms)
         elif seen.account == "missed":
             tool.misses += 1
+        elif seen.account == "shadow":
+            shadow = tool.shadow.setdefault((seen.fate, seen.reason), FateTotals())
+            shadow.add(1, 0.0, seen.saved_ms)
+        elif seen.account == "verified":
+            tool.verified[seen.reason] = tool.verified.get(seen.reason, 0) + 1
         else:
             tool.repeats += 1
             tool.repeats_saved_ms += seen.saved_ms
@@ -163,6 +191,10 @@ def _merge_tool(into: ToolTotals, tool: ToolTotals) -> None:
     into.repeats_saved_ms += tool.repeats_saved_ms
     for (fate, reason), account in tool.fates.items():
         into.fate(fate, reason).add(account.count, account.tool_ms, account.saved_ms)
+    for key, account in tool.shadow.items():
+        into.shadow.setdefault(key, FateTotals()).add(account.count, account.tool_ms, account.saved_ms)
+    for outcome, count in tool.verified.items():
+        into.verified[outcome] = into.verified.get(outcome, 0) + count
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +203,9 @@ class Summary:
 
     `wasted` counts speculations that were discarded or failed, `wasted_ms` the time their tools took;
     `running` is what has been started and not ended (waiting results included). `fates` counts by
-    `fate:reason`. `hit_rate` is None where there was neither hit nor miss.
+    `fate:reason`. `hit_rate` is the share of the calls that could have been served early and were; None where
+    there was neither hit nor miss. `shadow` says what shadow mode planned, how much of it would have been
+    served, and how much sooner; `verified` how often a tool that was called again said the same.
     """
 
     hits: int = 0
@@ -185,6 +219,8 @@ class Summary:
     wasted_ms: float = 0.0
     hit_rate: float | None = None
     fates: dict[str, int] = field(default_factory=dict)
+    shadow: dict[str, Any] = field(default_factory=dict)
+    verified: dict[str, int] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The figures as JSON-serialisable values."""
@@ -212,7 +248,22 @@ def summarise(tools: Iterable[ToolTotals]) -> Summary:
         wasted_ms=sum(account.tool_ms for account in wasted),
         hit_rate=hits / asked if asked else None,
         fates={f"{fate}:{reason}": account.count for (fate, reason), account in sorted(whole.fates.items())},
+        shadow=_shadow_summary(whole.shadow),
+        verified=dict(sorted(whole.verified.items())),
     )
+
+
+def _shadow_summary(shadow: Mapping[tuple[str, str], FateTotals]) -> dict[str, Any]:
+    """What shadow mode planned, and what came of it."""
+    by_reason = {reason: account for (fate, reason), account in sorted(shadow.items()) if fate}
+    served = [account for (fate, _), account in shadow.items() if fate == "served"]
+    return {
+        "planned": sum(account.count for (_, reason), account in shadow.items() if reason == PLANNED),
+        "would_serve": sum(account.count for account in served),
+        "would_waste": sum(account.count for (fate, _), account in shadow.items() if fate == "wasted"),
+        "would_save_ms": sum(account.saved_ms for account in served),
+        "reasons": {reason: account.count for reason, account in by_reason.items()},
+    }
 
 
 def encode_totals(totals: Totals, offset: int) -> bytes:
@@ -246,10 +297,19 @@ def decode_totals(value: bytes) -> tuple[Totals, int]:
 
 def _tool_row(tool: ToolTotals) -> list[Any]:
     fates = [[*key, account.count, account.tool_ms, account.saved_ms] for key, account in tool.fates.items()]
-    return [tool.started, tool.misses, tool.repeats, tool.repeats_saved_ms, fates]
+    shadow = [
+        [*key, account.count, account.tool_ms, account.saved_ms] for key, account in tool.shadow.items()
+    ]
+    return [tool.started, tool.misses, tool.repeats, tool.repeats_saved_ms, fates, shadow, tool.verified]
 
 
 def _tool_of(row: list[Any]) -> ToolTotals:
-    started, misses, repeats, repeats_saved_ms, rows = row
-    fates = {(fate, reason): FateTotals(*account) for fate, reason, *account in rows}
-    return ToolTotals(started, misses, repeats, repeats_saved_ms, fates)
+    started, misses, repeats, repeats_saved_ms, fates, *later = row
+    shadow, verified = later or ([], {})
+    return ToolTotals(
+        started, misses, repeats, repeats_saved_ms, _fates_of(fates), _fates_of(shadow), dict(verified)
+    )
+
+
+def _fates_of(rows: list[list[Any]]) -> dict[tuple[str, str], FateTotals]:
+    return {(fate, reason): FateTotals(*account) for fate, reason, *account in rows}

@@ -9,7 +9,7 @@ import typer
 from pml.streams.cli.output import Json, print_json, print_table
 from pml.streams.cli.session import load_settings, run_async
 
-COLUMNS = ("hits", "misses", "wasted", "repeats", "saved_ms", "wasted_ms")
+COLUMNS = ("hits", "misses", "hit_rate", "wasted", "repeats", "saved_ms", "wasted_ms")
 
 
 def metrics(
@@ -31,7 +31,27 @@ def metrics(
         return
     print_table(("tool", *COLUMNS), [*_rows(report["tools"]), ("all", *_numbers(report))])
     told = ", ".join(f"{count} {status}" for status, count in report["runs"].items())
+    for line in (_shadow(report["shadow"]), _verified(report["verified"])):
+        if line:
+            typer.echo(line)
     typer.echo(f"runs: {told or 'none yet'}; lag {report['lag']}")
+
+
+def _shadow(shadow: dict[str, Any]) -> str:
+    """What shadow mode would have done."""
+    if not shadow["planned"]:
+        return ""
+    reasons = ", ".join(f"{count} {reason}" for reason, count in shadow["reasons"].items())
+    return (
+        f"shadow mode: {shadow['planned']} planned, {shadow['would_serve']} would have been served and saved "
+        f"{shadow['would_save_ms']:.0f} ms, {shadow['would_waste']} would have been waste ({reasons})"
+    )
+
+
+def _verified(verified: dict[str, int]) -> str:
+    """How often a tool that was called again said the same."""
+    told = ", ".join(f"{count} {outcome}" for outcome, count in verified.items())
+    return f"hits that were verified: {told}" if told else ""
 
 
 def _rows(tools: dict[str, dict[str, Any]]) -> list[tuple[Any, ...]]:
@@ -39,4 +59,6 @@ def _rows(tools: dict[str, dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 
 def _numbers(report: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(report.get(column) for column in COLUMNS)
+    rate = report["hit_rate"]
+    told = {**report, "hit_rate": None if rate is None else round(rate, 3)}
+    return tuple(told.get(column) for column in COLUMNS)

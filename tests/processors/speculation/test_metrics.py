@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -60,12 +61,35 @@ def _task(draw: st.DrawFn) -> Facts:
     }
 
 
+@st.composite
+def _planned(draw: st.DrawFn) -> Facts:
+    """A plan of shadow mode, or one that only lacked confidence, and perhaps what came of it."""
+    tool, shadow = draw(TOOLS), draw(st.sampled_from([True, False, None]))
+    if draw(st.booleans()):
+        return "speculation.planned", {"tool": tool, "shadow": bool(shadow)}
+    success = draw(st.booleans())
+    reason = draw(st.sampled_from(["hit", "joined"] if success else ["unused", "superseded"]))
+    saved_ms = draw(MS) if success else None
+    data = {"tool": tool, "shadow": shadow, "success": success, "reason": reason, "saved_ms": saved_ms}
+    return "speculation.scored", data
+
+
+@st.composite
+def _verified(draw: st.DrawFn) -> Facts:
+    if draw(st.booleans()):
+        return "speculation.diverged", {"tool": draw(TOOLS)}
+    outcome = draw(st.sampled_from(["same", "overtaken", "unanswered"]))
+    return "speculation.verified", {"tool": draw(TOOLS), "outcome": outcome}
+
+
 STARTED = TOOLS.map(lambda tool: ("speculation.started", {"tool": tool}))
 RUN = st.sampled_from(["run.completed", "run.failed", "run.aborted"]).flatmap(
     lambda kind: MS.map(lambda duration: (kind, {"duration_ms": duration}))
 )
 LAYER = st.just(("layer.released", {"layer": 1}))
-EVENT_LISTS = st.lists(st.one_of(STARTED, _ended(), _task(), RUN, LAYER), max_size=60)
+EVENT_LISTS = st.lists(
+    st.one_of(STARTED, _ended(), _task(), _planned(), _verified(), RUN, LAYER), max_size=60
+)
 
 
 def fold(events: list[Facts]) -> Totals:
@@ -99,6 +123,24 @@ def brute_force(events: list[Facts]) -> dict[str, Any]:
         "wasted_ms": sum(data["tool_ms"] for data in lost),
         "hit_rate": len(served) / (len(served) + misses) if served or misses else None,
         "fates": {name: sum(f"{d['fate']}:{d['reason']}" == name for d in ended) for name in names},
+        "shadow": brute_force_shadow(events),
+        "verified": Counter(
+            data.get("outcome", "diverged")
+            for kind, data in events
+            if kind in {"speculation.verified", "speculation.diverged"}
+        ),
+    }
+
+
+def brute_force_shadow(events: list[Facts]) -> dict[str, Any]:
+    scored = [data for kind, data in events if kind == "speculation.scored" and data["shadow"]]
+    good = [data for data in scored if data["success"]]
+    return {
+        "planned": sum(kind == "speculation.planned" and data["shadow"] for kind, data in events),
+        "would_serve": len(good),
+        "would_waste": len(scored) - len(good),
+        "would_save_ms": sum(data["saved_ms"] for data in good),
+        "reasons": Counter(data["reason"] for data in scored),
     }
 
 
@@ -124,6 +166,16 @@ def test_parts_add_up_to_the_whole(events: list[Facts], parts: int) -> None:
 def test_a_stored_value_gives_back_totals_and_guard(events: list[Facts], offset: int) -> None:
     totals = fold(events)
     assert decode_totals(encode_totals(totals, offset)) == (totals, offset)
+
+
+def test_a_row_of_before_shadow_mode_is_read() -> None:
+    stored = (
+        b'{"version":1,"offset":7,"tools":{"git:log":[3,1,0,0.0,[["served","hit",2,20.0,18.0]]]},"runs":{}}'
+    )
+    totals, offset = decode_totals(stored)
+    assert offset == 7
+    found = summarise(totals.tools.values())
+    assert (found.hits, found.misses, found.verified, found.shadow["planned"]) == (2, 1, {}, 0)
 
 
 def test_runs_are_counted_by_status() -> None:
