@@ -14,7 +14,7 @@ from pml.schemas.catalog import CATALOG, CatalogData, CatalogRecord
 from pml.schemas.commands import COMMANDS, Command, CommandData
 from pml.schemas.errors import UndecodableRecord, UnknownMessage
 from pml.schemas.events import EVENTS, Event, EventData
-from pml.schemas.lessons import LESSONS, BranchLesson, ThresholdLesson
+from pml.schemas.lessons import LESSONS, AnyLesson
 
 M = TypeVar("M")
 B = TypeVar("B", bound=BaseModel)
@@ -132,7 +132,7 @@ def decode_catalog(value: bytes | None) -> CatalogRecord:
     return _validate(CatalogRecord, {**fields, "data": _validate(model, fields.get("data"))})
 
 
-def decode_lesson(value: bytes | None) -> ThresholdLesson | BranchLesson:
+def decode_lesson(value: bytes | None) -> AnyLesson:
     """A record of lessons."""
     envelope = open_envelope(value)
     return _validate(_model(LESSONS, envelope.type), upcast(envelope, 1).fields)

@@ -45,7 +45,19 @@ class BranchLesson(Lesson):
     outcome: str
 
 
-LESSONS: dict[str, type[ThresholdLesson] | type[BranchLesson]] = {
+class DivergenceLesson(Lesson):
+    """A tool whose hit was verified said the same, or something else."""
+
+    TYPE = "lesson.divergence"
+
+    type: Literal["lesson.divergence"] = "lesson.divergence"
+    same: bool
+
+
+AnyLesson = ThresholdLesson | BranchLesson | DivergenceLesson
+
+LESSONS: dict[str, type[ThresholdLesson] | type[BranchLesson] | type[DivergenceLesson]] = {
     ThresholdLesson.TYPE: ThresholdLesson,
     BranchLesson.TYPE: BranchLesson,
+    DivergenceLesson.TYPE: DivergenceLesson,
 }

@@ -6,11 +6,25 @@ and told in the catalog; an approval is the `approved_at` of the tool's entry.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pml.schemas.catalog import DivergenceRecord
 from pml.schemas.permissions import Permission
 from pml.schemas.times import from_rfc3339
 
 IN_A_ROW = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Divergences:
+    """The times of the last divergences in a row, at most three."""
+
+    at: tuple[str, ...] = ()
+
+
+def told(before: Divergences, at: str, same: bool) -> Divergences:
+    """What is known of a tool after one more call that was verified."""
+    return Divergences(one_more(before.at, at, same))
 
 
 def one_more(diverged_at: tuple[str, ...], at: str, same: bool) -> tuple[str, ...]:

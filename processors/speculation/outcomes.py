@@ -8,10 +8,11 @@ from typing import Any
 from pml.processors.speculation.branches import branch_key
 from pml.processors.speculation.thresholds import context_keys
 from pml.schemas.base import ThresholdContext
-from pml.schemas.catalog import BranchStats, ThresholdRecord
+from pml.schemas.catalog import BranchStats, DivergenceRecord, ThresholdRecord
 
 RUN_ENDS = frozenset({"run.completed", "run.failed", "run.aborted"})
-OBSERVED = frozenset({"speculation.ended", "speculation.scored", "speculation.diverged", *RUN_ENDS})
+CHECKED = frozenset({"speculation.verified", "speculation.diverged"})
+OBSERVED = frozenset({"speculation.ended", "speculation.scored", *CHECKED, *RUN_ENDS})
 """The types that can teach something; no other event needs to be decoded."""
 
 # Nobody is to blame for what else a speculation may be discarded for: it counts neither way.
@@ -38,11 +39,20 @@ def lessons(event_type: str, tenant: str, data: Mapping[str, Any]) -> list[tuple
     """What an event teaches: keys of catalog records, with a success or with the outcome of a decision."""
     if event_type in RUN_ENDS:
         return _branches(tenant, data)
-    success = succeeded(event_type, data)
+    checked = _divergence(event_type, data) if event_type in CHECKED else []
+    success = None if event_type == "speculation.verified" else succeeded(event_type, data)
     if success is None:
-        return []
+        return checked
     context = ThresholdContext.model_validate(data["context"])
-    return [(f"{ThresholdRecord.KIND}/{key}", success) for key in context_keys(tenant, context)]
+    learned = [(f"{ThresholdRecord.KIND}/{key}", success) for key in context_keys(tenant, context)]
+    return [*checked, *learned]
+
+
+def _divergence(event_type: str, data: Mapping[str, Any]) -> list[tuple[str, bool | str]]:
+    """Whether a tool that was called again said the same; nothing where nobody can tell."""
+    if event_type == "speculation.verified" and data["outcome"] != "same":
+        return []
+    return [(f"{DivergenceRecord.KIND}/{data['tool']}", event_type == "speculation.verified")]
 
 
 def _branches(tenant: str, data: Mapping[str, Any]) -> list[tuple[str, bool | str]]:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 
 from pml.processors.speculation.adaptation import Change, Learning, learn
 from pml.processors.speculation.branches import BranchCounts, branch_parts, count_outcome
+from pml.processors.speculation.distrust import Divergences, told
 from pml.processors.speculation.thresholds import scope_of
-from pml.schemas.catalog import BranchStats, CatalogData, ThresholdRecord
+from pml.schemas.catalog import BranchStats, CatalogData, DivergenceRecord, ThresholdRecord
 from pml.schemas.codec import decode_lesson
 from pml.schemas.errors import LogCorrupted, PMLError, UndecodableRecord, UnknownMessage
-from pml.schemas.lessons import BranchLesson, ThresholdLesson
+from pml.schemas.lessons import AnyLesson, BranchLesson, DivergenceLesson, ThresholdLesson
 from pml.streams.dead_letters import Received
 from pml.streams.projections.thresholds.table import Row
 
@@ -69,7 +70,7 @@ class PartitionLearning:
                 self.rows[subject] = row
         self.position = learned.position
 
-    def _take(self, lesson: ThresholdLesson | BranchLesson, learned: Learned) -> None:
+    def _take(self, lesson: AnyLesson, learned: Learned) -> None:
         subject, source = lesson.subject, lesson.source
         before = learned.rows.get(subject) or self.rows.get(subject)
         if before is not None and source.offset <= before.guard.get(source.partition, -1):
@@ -80,14 +81,32 @@ class PartitionLearning:
             if change is not None:
                 learned.records.append((subject, threshold_record(subject, state, change, lesson.at)))
             learned.rows[subject] = Row(state, guard, lesson.at)
+        elif isinstance(lesson, DivergenceLesson):
+            self._check(lesson, before, guard, learned)
         else:
             learned.rows[subject] = Row(count_outcome(_counts(before), lesson.outcome), guard, lesson.at)
 
+    def _check(
+        self, lesson: DivergenceLesson, before: Row | None, guard: Mapping[int, int], learned: Learned
+    ) -> None:
+        """Most tools never differ: there is a row, and a record, from the first divergence on."""
+        known = _divergences(before)
+        after = told(known, lesson.at, lesson.same)
+        if before is not None or after.at:
+            learned.rows[lesson.subject] = Row(after, guard, lesson.at)
+        if after != known:
+            tool = lesson.subject.partition("/")[2]
+            learned.records.append((lesson.subject, DivergenceRecord(tool=tool, diverged_at=after.at)))
+
     def _forget(self, learned: Learned) -> None:
-        """Too many subjects: those that were taught least recently begin anew when they come back."""
+        """Too many subjects: those that were taught least recently begin anew when they come back.
+
+        Not so a tool that differed: it may be one that nobody calls early any more for that.
+        """
         known = self.rows | {subject: row for subject, row in learned.rows.items() if row is not None}
         surplus = len(known) - SUBJECTS_MAX
-        for subject in sorted(known, key=lambda subject: known[subject].at)[: max(0, surplus)]:
+        forgettable = (subject for subject, row in known.items() if not _divergences(row).at)
+        for subject in sorted(forgettable, key=lambda subject: known[subject].at)[: max(0, surplus)]:
             learned.rows[subject] = None
             if _is_told(known[subject].learned):
                 learned.records.append((subject, None))
@@ -123,11 +142,14 @@ def _tell_branches(learned: Learned) -> None:
         learned.rows[subject] = replace(row, learned=BranchCounts(counts, counts))
 
 
-def _lesson(record: Received) -> ThresholdLesson | BranchLesson:
+def _lesson(record: Received) -> AnyLesson:
     try:
         lesson = decode_lesson(record.value)
         name = lesson.subject.partition("/")[2]
-        _ = scope_of(name) if isinstance(lesson, ThresholdLesson) else branch_parts(name)
+        if isinstance(lesson, ThresholdLesson):
+            scope_of(name)
+        elif isinstance(lesson, BranchLesson):
+            branch_parts(name)
     except UnknownMessage as error:
         raise LogCorrupted(
             f"the lesson at offset {record.offset} of partition {record.partition} cannot be read: "
@@ -139,7 +161,9 @@ def _lesson(record: Received) -> ThresholdLesson | BranchLesson:
     return lesson
 
 
-def _is_told(learned: Learning | BranchCounts) -> bool:
+def _is_told(learned: Learning | BranchCounts | Divergences) -> bool:
+    if isinstance(learned, Divergences):
+        return True
     return learned.windows > 0 if isinstance(learned, Learning) else bool(learned.told)
 
 
@@ -149,3 +173,7 @@ def _learning(row: Row | None) -> Learning:
 
 def _counts(row: Row | None) -> BranchCounts:
     return row.learned if row is not None and isinstance(row.learned, BranchCounts) else BranchCounts()
+
+
+def _divergences(row: Row | None) -> Divergences:
+    return row.learned if row is not None and isinstance(row.learned, Divergences) else Divergences()

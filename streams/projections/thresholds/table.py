@@ -10,6 +10,7 @@ import orjson
 
 from pml.processors.speculation.adaptation import Learning
 from pml.processors.speculation.branches import BranchCounts
+from pml.processors.speculation.distrust import Divergences
 from pml.schemas.errors import LogCorrupted
 from pml.streams.settings import Settings
 
@@ -21,11 +22,15 @@ CHANGELOG = {"cleanup.policy": "compact", "segment.ms": "60000", "min.cleanable.
 _POSITION = "position"
 
 
+_DIVERGED = "diverged"
+Learned = Learning | BranchCounts | Divergences
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """What one subject has learned, with its guard: the last log offset of each partition that is in it."""
 
-    learned: Learning | BranchCounts
+    learned: Learned
     guard: Mapping[int, int] = field(default_factory=dict)
     at: str = ""
 
@@ -63,6 +68,8 @@ def encode_row(row: Row) -> bytes:
     state: Any
     if isinstance(learned, Learning):
         state = [learned.value, learned.ema, learned.windows, learned.seen, learned.successes]
+    elif isinstance(learned, Divergences):
+        state = [_DIVERGED, learned.at]
     else:
         state = [learned.counts, learned.told]
     return orjson.dumps({"v": VERSION, "state": state, "guard": list(row.guard.items()), "at": row.at})
@@ -81,9 +88,14 @@ def decode_row(value: bytes) -> Row:
                 f"thresholds were written in version {stored['v']}, this release reads {VERSION}; upgrade PML"
             )
         state = stored["state"]
-        learned = BranchCounts(*state) if isinstance(state[0], dict) else Learning(*state)
-        return Row(learned, dict(stored["guard"]), stored["at"])
+        return Row(_learned(state), dict(stored["guard"]), stored["at"])
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, IndexError) as error:
         raise LogCorrupted(
             f"the stored thresholds cannot be read ({error}); rebuild them from the log"
         ) from None
+
+
+def _learned(state: list[Any]) -> Learned:
+    if state[0] == _DIVERGED:
+        return Divergences(tuple(state[1]))
+    return BranchCounts(*state) if isinstance(state[0], dict) else Learning(*state)

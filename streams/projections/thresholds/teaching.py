@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 from pml.processors.speculation.outcomes import OBSERVED, lessons
 from pml.schemas.base import Coordinate
+from pml.schemas.catalog import DivergenceRecord
 from pml.schemas.codec import open_envelope, upcast
 from pml.schemas.errors import LogCorrupted, PMLError, UndecodableRecord, UnknownMessage
 from pml.schemas.events import EVENTS
-from pml.schemas.lessons import BranchLesson, Lesson, ThresholdLesson
+from pml.schemas.lessons import BranchLesson, DivergenceLesson, Lesson, ThresholdLesson
 from pml.streams.dead_letters import Received
 from pml.streams.log.reader import TYPE_HEADER, counted, header
 
@@ -61,6 +62,8 @@ def _lessons(kind: str, record: Received) -> list[Lesson]:
 
 
 def _lesson(subject: str, said: bool | str, source: Coordinate, at: str) -> Lesson:
+    if isinstance(said, bool) and subject.startswith(f"{DivergenceRecord.KIND}/"):
+        return DivergenceLesson(subject=subject, source=source, at=at, same=said)
     if isinstance(said, bool):
         return ThresholdLesson(subject=subject, source=source, at=at, success=said)
     return BranchLesson(subject=subject, source=source, at=at, outcome=said)

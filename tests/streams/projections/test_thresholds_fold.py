@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -11,11 +11,17 @@ from hypothesis import strategies as st
 
 from pml.processors.speculation.adaptation import Learning
 from pml.schemas.base import Coordinate
-from pml.schemas.catalog import BranchStats, ThresholdRecord
+from pml.schemas.catalog import BranchStats, DivergenceRecord, ThresholdRecord
 from pml.schemas.codec import encode
 from pml.schemas.errors import LogCorrupted
-from pml.schemas.events import Event, EventData
-from pml.schemas.lessons import BranchLesson, Lesson, ThresholdLesson
+from pml.schemas.events import (
+    Event,
+    EventData,
+    SpeculationDiverged,
+    SpeculationVerified,
+    VerifiedOutcome,
+)
+from pml.schemas.lessons import BranchLesson, DivergenceLesson, Lesson, ThresholdLesson
 from pml.streams.log.reader import event_headers
 from pml.streams.projections.thresholds import learning
 from pml.streams.projections.thresholds.learning import Learned, PartitionLearning
@@ -211,6 +217,56 @@ def test_events_become_lessons_of_their_place_in_the_log() -> None:
         ("branch_stats/local/audit/d1", 3),
     ]
     assert {item.source.partition for item in taught.lessons} == {3}
+
+
+def divergence(same: bool, offset: int, tool: str = "files:read_file") -> Lesson:
+    place = Coordinate(topic="pml.events", partition=0, offset=offset)
+    at = f"2026-11-22T00:00:{offset:06}"
+    return DivergenceLesson(subject=f"divergence/{tool}", source=place, at=at, same=same)
+
+
+@given(st.lists(st.booleans(), max_size=12))
+def test_divergences_in_a_row_are_told_as_they_come(answers: list[bool]) -> None:
+    state = PartitionLearning()
+    told: list[tuple[str, ...]] = []
+    for number, same in enumerate(answers):
+        learned = folded(state, [Held(number, encode(divergence(same, number)))])
+        told += [data.diverged_at for _, data in learned.records if isinstance(data, DivergenceRecord)]
+        again = PartitionLearning(dict(state.rows), state.position)
+        assert not folded(again, [Held(number + 1, encode(divergence(same, number)))]).records
+    row = list(reversed(answers))
+    in_a_row = next((index for index, same in enumerate(row) if same), len(row))
+    assert len(told[-1] if told else ()) == min(in_a_row, 3)
+    assert all(len(times) <= 3 for times in told)
+
+
+def test_a_tool_that_never_differed_has_no_row_and_one_that_did_is_not_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(learning, "SUBJECTS_MAX", 1)
+    state = PartitionLearning()
+    assert not folded(state, held([divergence(True, 0)])).rows
+    records = [divergence(False, 1), lesson(TYPE, True, (0, 2)), lesson(USER, True, (0, 3))]
+    folded(state, [Held(offset + 1, encode(item)) for offset, item in enumerate(records)])
+    assert "divergence/files:read_file" in state.rows
+    assert (
+        decode_row(encode_row(state.rows["divergence/files:read_file"]))
+        == state.rows["divergence/files:read_file"]
+    )
+
+
+def test_verified_hits_become_lessons_of_their_tool() -> None:
+    call = {"call_id": "call_1", "started_seq": 5, "task_id": "n3", "tool": "git:log"}
+    same = {outcome: SpeculationVerified(**call, outcome=outcome) for outcome in get_args(VerifiedOutcome)}
+    differs = SpeculationDiverged(
+        **call, kind="branch", confidence=0.9, served_hash="a", result_hash="b", context=CONTEXT
+    )
+    records = [event(number, data) for number, data in enumerate([*same.values(), differs])]
+    taught = teach(records).lessons
+    about = [(item.source.offset, item.same) for item in taught if isinstance(item, DivergenceLesson)]
+    assert about == [(list(same).index("same"), True), (len(same), False)]
+    failures = [item.success for item in taught if isinstance(item, ThresholdLesson)]
+    assert failures == [False] * 4
 
 
 @pytest.mark.parametrize("value", [b"no json", b'{"type":"run.failed","data":{}}', None])
