@@ -32,9 +32,9 @@ TOOL_MS = (2, 400)
 TOPICS = Topics()
 
 
-def catalog() -> Catalog:
+def catalog(**policy: Any) -> Catalog:
     """Four servers of seven tools each, all approved."""
-    found = Catalog(Policy(hash_key=b"the key of measured histories ..."))
+    found = Catalog(Policy(hash_key=b"the key of measured histories ...", **policy))
     entries: dict[str, Any] = {}
     for server in SERVERS:
         tools = tuple(Tool(name=name, hints=ToolHints(), definition=name) for name in (*READS, *WRITES))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,24 +21,28 @@ from pml.streams.settings import Settings
 
 # 10,000 episodes and their points take about 30 MB.
 TENANTS_MAX = 8
+# The sink itself is about so far behind; a thousand runs that begin in a second read what is new once.
+FRESH_S = 1.0
 # Whoever asked has given up long before; the thread must not hang on a store that hangs.
 ANSWER_TIMEOUT_S = 10
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Tenant:
     reader: EpisodeReader
     memory: Memory
+    read_at_s: float = float("-inf")
 
 
 class Recall:
-    """Keeps the newest episodes of a few tenants at hand; each question first reads what is new.
+    """Keeps the newest episodes of a few tenants at hand; a question first reads what is new.
 
-    One thread does it all, so the loop is never held up and nothing needs a lock.
+    One thread does it all, so the loop is never held up and nothing needs a lock. `fresh_s` is for how long
+    nothing is read again.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, fresh_s: float = FRESH_S) -> None:
+        self._settings, self._fresh_s = settings, fresh_s
         self._thread = ThreadPoolExecutor(1, "pml-recall")
         self._store: Store | None = None
         self._tenants: OrderedDict[str, _Tenant] = OrderedDict()
@@ -60,7 +65,9 @@ class Recall:
     def _answer(self, tenant: str, request: RecallRequest) -> RecallAnswer:
         try:
             known = self._known(tenant)
-            known.memory.add(known.reader.read())
+            if time.monotonic() - known.read_at_s >= self._fresh_s:
+                known.memory.add(known.reader.read())
+                known.read_at_s = time.monotonic()
         except StoreUnavailable:
             self._forget()
             raise

@@ -67,7 +67,9 @@ async def test_the_past_is_recalled_and_what_is_new_of_it(
                 "git:show": (0, 1),
             }
             past("ses_2", 200).insert(empty_store)
-            assert (await asked(made, recall(**tools))).tools["git:log"].successes == 2
+            async with asyncio.timeout(20):
+                while (await asked(made, recall(**tools))).tools["git:log"].successes != 2:
+                    await asyncio.sleep(0.1)
             assert len((await asked(made, recall(mode="exact"))).episodes) == 4
 
 
