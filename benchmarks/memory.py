@@ -1,8 +1,8 @@
 """`memory`: what episodes cost, how fast 10,000 of them are asked, and whether the past helps.
 
 The store is a real one, filled with the events of sessions that the core decided. A question is asked as the
-bridge asks it, and each reads first what is new (the bridge does so once a second). The last figures are about predictions and not about time: see
-`memory_traces.py`.
+bridge asks it, and each reads first what is new (the bridge does so once a second). The last figures are
+about predictions and not about time: see `memory_traces.py`.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ CREATE MATERIALIZED VIEW IF NOT EXISTS episodes_from_events TO episodes_raw AS
 SELECT
     partition, log_offset, tenant, session_id, epoch, run_id, seq,
     multiIf(
-        type = 'speculation.ended', 'speculation_start',
+        startsWith(type, 'speculation.'), 'speculation_start',
         startsWith(type, 'task.'), 'task_complete',
         type = 'decision.made' AND NOT startsWith(JSONExtractString(data, 'decided_by'), 'person:'), 'ail_decision',
         'hil_decision'
@@ -43,15 +43,15 @@ SELECT
     JSONExtractString(data, 'tool') AS tool_id,
     multiIf(
         type = 'task.completed' OR JSONExtractString(data, 'fate') = 'served', CAST(true, 'Nullable(Bool)'),
-        type = 'task.failed' OR JSONExtractString(data, 'fate') = 'failed', false,
+        type IN ('task.failed', 'speculation.diverged') OR JSONExtractString(data, 'fate') = 'failed', false,
         type = 'speculation.ended' AND JSONExtractString(data, 'reason') IN ('unused', 'expired', 'branch_not_taken'), false,
         NULL
     ) AS success,
     JSONExtract(data, 'confidence', 'Nullable(Float64)') AS confidence,
     multiIf(
-        type = 'speculation.ended',
+        startsWith(type, 'speculation.'),
         toJSONString(CAST(
-            ((JSONExtractString(data, 'reason'), success), tuple(JSONExtractFloat(data, 'tool_ms'))),
+            ((if(type = 'speculation.ended', JSONExtractString(data, 'reason'), 'diverged'), success), tuple(JSONExtractFloat(data, 'tool_ms'))),
             'Tuple(prediction Tuple(reasoning String, was_correct Nullable(Bool)), result Tuple(execution_time_ms Float64))'
         )),
         startsWith(type, 'task.'),
@@ -66,7 +66,7 @@ SELECT
     ) AS details
 FROM events_raw
 WHERE
-    type IN ('speculation.ended', 'task.completed', 'task.failed', 'task.unknown', 'decision.made',
+    type IN ('speculation.ended', 'speculation.diverged', 'task.completed', 'task.failed', 'task.unknown', 'decision.made',
              'approval.granted', 'approval.rejected', 'approval.expired')
     AND ifNull(JSONExtract(data, 'final', 'Nullable(Bool)'), true)
     AND NOT JSONExtractBool(data, 'mocked')

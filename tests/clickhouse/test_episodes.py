@@ -12,7 +12,7 @@ from pml.clickhouse.client import Store
 from pml.clickhouse.episodes import EpisodeReader
 from pml.clickhouse.migrate import migrate
 from pml.clickhouse.retention import EpisodeRetention, keep_episodes, remember_events
-from pml.schemas.events import DecisionMade
+from pml.schemas.events import DecisionMade, SpeculationDiverged
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
 
@@ -67,6 +67,28 @@ def test_ends_of_speculations_and_tasks_are_episodes_with_their_truth(store: Sto
     assert (first["confidence"], guessed["confidence"]) == (None, 0.6)
     prediction = orjson.loads(guessed["data"])["prediction"]
     assert prediction == {"reasoning": "branch_not_taken", "was_correct": False}
+
+
+def test_a_result_that_was_served_and_then_differed_is_a_failure_beside_the_hit(store: Store) -> None:
+    session = History()
+    session.add(h.run_started())
+    session.add(h.speculation("n2", "served", "hit", confidence=0.9))
+    fields = {
+        "call_id": "call_n2",
+        "started_seq": 1,
+        "task_id": "n2",
+        "tool": "git:git_log",
+        "kind": "branch",
+    }
+    hashes = {"served_hash": "a", "result_hash": "b"}
+    session.add(SpeculationDiverged.model_validate(fields | hashes | {"confidence": 0.9}))
+    session.insert(store)
+    rows = store.query("SELECT event_type, success, data FROM episodes ORDER BY log_offset").rows
+    assert [(kind, success) for kind, success, _ in rows] == [
+        ("speculation_start", True),
+        ("speculation_start", False),
+    ]
+    assert orjson.loads(rows[1][2])["prediction"] == {"reasoning": "diverged", "was_correct": False}
 
 
 def test_decisions_are_episodes_with_who_and_why(store: Store) -> None:
