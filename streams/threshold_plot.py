@@ -11,10 +11,12 @@ from typing import Any
 from pml.processors.speculation.adaptation import (
     HIGHEST,
     LOWEST,
+    TARGET,
     WANTED_FROM,
     WANTED_TO,
 )
 from pml.processors.speculation.calibration import Simulated
+from pml.processors.speculation.thresholds import INITIAL
 from pml.schemas.errors import ConfigurationError
 
 COLUMNS = 2
@@ -26,7 +28,7 @@ THRESHOLD_COLOUR, RATE_COLOUR, WANTED_COLOUR = "#1f5fa8", "#b4460f", "#b4460f"
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One curve: after so many outcomes, the threshold and the average of the success rate."""
+    """One context or predictor: after so many outcomes, the threshold and the average of the success rate."""
 
     title: str
     note: str
@@ -79,17 +81,21 @@ def _draw_panel(place: Any, panel: Panel) -> None:
     place.axhspan(WANTED_FROM, WANTED_TO, color=WANTED_COLOUR, alpha=0.10, label="range wanted")
     for bound in (LOWEST, HIGHEST):
         place.axhline(bound, color=THRESHOLD_COLOUR, linewidth=0.6, linestyle=":")
+    # Where every context begins.
+    outcomes = [0, *panel.outcomes]
     place.step(
-        panel.outcomes,
-        panel.thresholds,
+        outcomes,
+        [INITIAL, *panel.thresholds],
         where="post",
         color=THRESHOLD_COLOUR,
         linewidth=1.6,
         label="threshold",
     )
-    place.plot(panel.outcomes, panel.rates, color=RATE_COLOUR, linewidth=1.0, label="success rate (average)")
+    place.plot(
+        outcomes, [TARGET, *panel.rates], color=RATE_COLOUR, linewidth=1.0, label="success rate (average)"
+    )
     place.set_ylim(0.4, 1.0)
-    place.set_xlim(0, panel.outcomes[-1] if panel.outcomes else 1)
+    place.set_xlim(0, outcomes[-1] or 1)
     if not panel.outcomes:
         place.set_xticks([])
     place.set_title(f"{panel.title}\n{panel.note}", fontsize=9, loc="left")

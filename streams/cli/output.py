@@ -76,4 +76,9 @@ def _cell(value: Any) -> Any:
         return Text("")
     if isinstance(value, bool):
         return Text("yes" if value else "no")
-    return Text(f"{value:,.1f}" if isinstance(value, float) else str(value))
+    return Text(_number(value) if isinstance(value, float) else str(value))
+
+
+def _number(value: float) -> str:
+    """Shares need their digits; milliseconds and counts are read by their size."""
+    return f"{value:,.1f}" if value == 0 or abs(value) >= 10 else f"{value:.4g}"

@@ -28,6 +28,7 @@ from typing import Any
 import yaml
 
 from pml.processors.speculation.branches import branch_key
+from pml.processors.speculation.thresholds import scope_of
 from pml.processors.workflow import Step, Unreadable
 from pml.schemas.calls import CallRun
 from pml.schemas.catalog import (
@@ -37,6 +38,7 @@ from pml.schemas.catalog import (
     ServerTools,
     SpeculationSwitch,
     ThresholdOverride,
+    ThresholdRecord,
 )
 from pml.schemas.codec import decode_command, encode
 from pml.schemas.errors import PMLError
@@ -133,6 +135,8 @@ class Scenario:
         self._learned(body.get("threshold"), body.get("branches", {}))
         for tool, times in body.get("diverged", {}).items():
             self._publish("divergence", tool, DivergenceRecord(tool=tool, diverged_at=tuple(times)))
+        for key, value in body.get("learned", {}).items():
+            self._publish("threshold", key, _threshold(key, value))
 
     def _describe(self, tool: str, fields: dict[str, Any]) -> None:
         """The server lists one of its tools with these fields; properties may be given as name: type."""
@@ -197,6 +201,13 @@ class Scenario:
             yield f"  > call.cancel {_json(json.loads(encode(cancel)))}"
         if not step.events:
             yield "nothing"
+
+
+def _threshold(key: str, value: float) -> ThresholdRecord:
+    """What the projection publishes of a context after its first window."""
+    window = {"previous": 0.92, "ema": 0.88, "success_rate": 1.0, "windows": 1, "outcomes": 50}
+    told = {"state": "converged", "reason": "tuned", "changed_at": "2023-11-14T22:13:20.000000Z"}
+    return ThresholdRecord.model_validate({**scope_of(key), "value": value, **window, **told})
 
 
 def _schema(value: dict[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from pml.schemas.codec import (
     decode_claim,
     decode_command,
     decode_event,
+    decode_lesson,
     decode_outcome,
     encode,
     open_envelope,
@@ -37,6 +38,7 @@ DOORS: list[Callable[[bytes | None], Any]] = [
     decode_outcome,
     decode_claim,
     decode_catalog,
+    decode_lesson,
 ]
 every_door = pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
 
@@ -62,10 +64,11 @@ def test_an_unknown_type_is_its_own_error(door: Callable[[bytes | None], Any], f
 @pytest.mark.parametrize("path", sorted(SAMPLES.glob("*/*.json")), ids=lambda path: path.stem)
 @pytest.mark.parametrize("version", [0, 2, 99, -1])
 def test_an_unknown_version_is_its_own_error(path: Path, version: int) -> None:
-    door = {"commands": 0, "events": 1, "tool-calls": 2, "tool-outcomes": 3, "call-claims": 4, "catalog": 5}
+    folders = ("commands", "events", "tool-calls", "tool-outcomes", "call-claims", "catalog", "lessons")
+    door = dict(zip(folders, DOORS, strict=True))[path.parent.name]
     sample = orjson.loads(path.read_bytes()) | {"version": version}
     with pytest.raises(UnknownMessage, match=f"version {version} is not known"):
-        DOORS[door[path.parent.name]](orjson.dumps(sample))
+        door(orjson.dumps(sample))
 
 
 @pytest.mark.parametrize("version", ["1", 1.5, True, None, [1]])

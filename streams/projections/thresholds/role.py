@@ -18,6 +18,8 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 from faust.types import TP
 
+from pml.processors.speculation.adaptation import Learning
+from pml.processors.speculation.thresholds import scope_of
 from pml.schemas.catalog import CatalogData, CatalogRecord, ThresholdRecord
 from pml.schemas.codec import encode
 from pml.schemas.errors import LogCorrupted, PMLError
@@ -199,6 +201,9 @@ class Thresholds:
             for (number, subject), value in rows.items()
             if number == partition and subject is not None
         }
+        for subject, row in found.items():
+            if isinstance(row.learned, Learning) and row.learned.windows:
+                show(subject, row.learned.value)
         return PartitionLearning(found, self._position(partition))
 
     async def _publish(self, subject: str, data: CatalogData | None) -> None:
@@ -209,7 +214,7 @@ class Thresholds:
         await self._producer.send_and_wait(self._topics.catalog, value=value, key=subject.encode())
         if isinstance(data, ThresholdRecord):
             log.info("threshold", subject=subject, value=data.value, ema=data.ema, state=data.state)
-            show(data)
+            show(subject, data.value)
 
     async def _bury(self, broken: Iterable[tuple[Received, PMLError]]) -> None:
         for record, error in broken:
@@ -244,7 +249,8 @@ class Thresholds:
         self._health.progress(lag=sum(lags.values()), position=sum(places.values()))
 
 
-def show(data: ThresholdRecord) -> None:
+def show(subject: str, value: float) -> None:
     """Tell Prometheus, which knows no tenants, what holds for the default one: by type, and for all."""
-    if data.tenant == DEFAULT_TENANT and data.level in ("type", "default"):
-        SPECULATION_THRESHOLD.labels(data.level, data.workflow_type or "").set(data.value)
+    scope = scope_of(subject.partition("/")[2])
+    if scope["tenant"] == DEFAULT_TENANT and scope["level"] in ("type", "default"):
+        SPECULATION_THRESHOLD.labels(scope["level"], scope["workflow_type"] or "").set(value)

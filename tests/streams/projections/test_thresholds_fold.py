@@ -25,8 +25,10 @@ from pml.schemas.lessons import BranchLesson, DivergenceLesson, Lesson, Threshol
 from pml.streams.log.reader import event_headers
 from pml.streams.projections.thresholds import learning
 from pml.streams.projections.thresholds.learning import Learned, PartitionLearning
+from pml.streams.projections.thresholds.role import show
 from pml.streams.projections.thresholds.table import Row, decode_row, encode_row
 from pml.streams.projections.thresholds.teaching import teach
+from pml.streams.telemetry import SPECULATION_THRESHOLD
 from tests.log_writer import run_completed, speculation_ended
 
 TYPE, USER, BRANCH = (
@@ -276,3 +278,16 @@ def test_a_broken_event_is_handed_out_and_a_newer_one_stops(value: bytes | None)
     newer = b'{"type":"run.completed","version":9,"data":{}}'
     with pytest.raises(LogCorrupted, match="upgrade PML"):
         teach([Held(0, newer, good.headers)])
+
+
+def test_prometheus_is_told_of_types_and_of_all_and_of_nobody_else() -> None:
+    for number, name in enumerate(("default", "type=a%20b", "user=ann/type=a", "domain=web/type=a")):
+        show(f"threshold/local/{name}", 0.7 + number / 100)
+    show("threshold/acme/default", 0.8)
+    shown = {
+        tuple(sample.labels.values()): sample.value
+        for family in SPECULATION_THRESHOLD.collect()
+        for sample in family.samples
+    }
+    assert (shown["default", ""], shown["type", "a b"]) == (0.7, 0.71)
+    assert {scope for scope, _ in shown} == {"default", "type"}
