@@ -15,7 +15,7 @@ from pml.schemas.lessons import BranchLesson, DivergenceLesson, Lesson, Threshol
 from pml.streams.dead_letters import Received
 from pml.streams.log.reader import TYPE_HEADER, counted, header
 
-_TYPES = {name.encode(): name for name in OBSERVED & set(EVENTS)}
+_TYPES = {name.encode(): name for name in OBSERVED}
 
 
 @dataclass(slots=True)

@@ -78,4 +78,4 @@ def test_the_end_of_a_run_tells_what_its_decisions_came_to(kind: str) -> None:
 
 
 def test_every_type_that_is_looked_at_is_one_of_the_log() -> None:
-    assert OBSERVED - set(EVENTS) <= {"speculation.diverged"}
+    assert set(EVENTS) >= OBSERVED
