@@ -30,44 +30,57 @@ TTL toDateTime(timestamp) + INTERVAL 30 DAY
 SETTINGS ttl_only_drop_parts = 1, non_replicated_deduplication_window = 10000;
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS episodes_from_events TO episodes_raw AS
+WITH
+    startsWith(type, 'speculation.') AS speculated,
+    startsWith(type, 'task.') AND (type != 'task.resolved' OR JSONExtractBool(data, 'late')) AS worked,
+    startsWith(type, 'approval.') OR startsWith(JSONExtractString(data, 'decided_by'), 'person:') AS by_person,
+    concat(JSONExtractString(data, 'fate'), JSONExtractString(data, 'resolution')) AS end,
+    JSONExtractString(data, 'reason') AS reason,
+    multiIf(
+        type = 'decision.made', JSONExtractString(data, 'choice'),
+        type = 'task.resolved', end,
+        splitByChar('.', type)[2]
+    ) AS action
 SELECT
     partition, log_offset, tenant, session_id, epoch, run_id, seq,
-    multiIf(
-        startsWith(type, 'speculation.'), 'speculation_start',
-        startsWith(type, 'task.'), 'task_complete',
-        type = 'decision.made' AND NOT startsWith(JSONExtractString(data, 'decided_by'), 'person:'), 'ail_decision',
-        'hil_decision'
-    ) AS event_type,
+    multiIf(speculated, 'speculation_start', worked, 'task_complete', by_person, 'hil_decision', 'ail_decision')
+        AS event_type,
     task_id,
     occurred_at AS timestamp,
     JSONExtractString(data, 'tool') AS tool_id,
     multiIf(
-        type = 'task.completed' OR JSONExtractString(data, 'fate') = 'served', CAST(true, 'Nullable(Bool)'),
-        type IN ('task.failed', 'speculation.diverged') OR JSONExtractString(data, 'fate') = 'failed', false,
-        type = 'speculation.ended' AND JSONExtractString(data, 'reason') IN ('unused', 'expired', 'branch_not_taken'), false,
+        type = 'task.completed' OR end IN ('served', 'done'), CAST(true, 'Nullable(Bool)'),
+        type IN ('task.failed', 'speculation.diverged') OR end IN ('failed', 'not_done'), false,
+        speculated AND reason IN ('unused', 'expired', 'branch_not_taken'), false,
         NULL
     ) AS success,
     JSONExtract(data, 'confidence', 'Nullable(Float64)') AS confidence,
     multiIf(
-        startsWith(type, 'speculation.'),
+        speculated,
         toJSONString(CAST(
-            ((if(type = 'speculation.ended', JSONExtractString(data, 'reason'), 'diverged'), success), tuple(JSONExtractFloat(data, 'tool_ms'))),
+            ((if(type = 'speculation.ended', reason, 'diverged'), success), tuple(JSONExtractFloat(data, 'tool_ms'))),
             'Tuple(prediction Tuple(reasoning String, was_correct Nullable(Bool)), result Tuple(execution_time_ms Float64))'
         )),
-        startsWith(type, 'task.'),
+        worked,
         toJSONString(CAST(
-            tuple((JSONExtractString(data, 'preview'), JSONExtractString(data, 'error', 'code'), JSONExtractFloat(data, 'duration_ms'))),
+            tuple((
+                JSONExtractString(data, 'preview'),
+                JSONExtractString(data, 'error', 'code'),
+                JSONExtractFloat(data, 'duration_ms')
+            )),
             'Tuple(result Tuple(output String, error String, execution_time_ms Float64))'
         )),
         toJSONString(CAST(
-            tuple((if(event_type = 'ail_decision', 'ail', 'hil'), if(type = 'decision.made', JSONExtractString(data, 'choice'), substring(type, length('approval.') + 1)), JSONExtractString(data, 'reason'))),
+            tuple((if(by_person, 'hil', 'ail'), action, reason)),
             'Tuple(decision Tuple(type String, action String, reasoning String))'
         ))
     ) AS details
 FROM events_raw
 WHERE
-    type IN ('speculation.ended', 'speculation.diverged', 'task.completed', 'task.failed', 'task.unknown', 'decision.made',
-             'approval.granted', 'approval.rejected', 'approval.expired')
+    type IN (
+        'speculation.ended', 'speculation.diverged', 'task.completed', 'task.failed', 'task.unknown', 'task.resolved',
+        'decision.made', 'run.replanned', 'run.retried', 'approval.granted', 'approval.rejected', 'approval.expired'
+    )
     AND ifNull(JSONExtract(data, 'final', 'Nullable(Bool)'), true)
     AND NOT JSONExtractBool(data, 'mocked')
     AND occurred_at > now() - INTERVAL 90 DAY;

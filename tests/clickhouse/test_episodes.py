@@ -12,7 +12,7 @@ from pml.clickhouse.client import Store
 from pml.clickhouse.episodes import EpisodeReader
 from pml.clickhouse.migrate import migrate
 from pml.clickhouse.retention import EpisodeRetention, keep_episodes, remember_events
-from pml.schemas.events import DecisionMade, SpeculationDiverged
+from pml.schemas.events import SpeculationDiverged
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
 
@@ -91,17 +91,39 @@ def test_a_result_that_was_served_and_then_differed_is_a_failure_beside_the_hit(
     assert orjson.loads(rows[1][2])["prediction"] == {"reasoning": "diverged", "was_correct": False}
 
 
-def test_decisions_are_episodes_with_who_and_why(store: Store) -> None:
-    session = History()
-    session.add(h.run_started())
-    session.add(DecisionMade(choice="continue", decided_by="agent:claude", reason="it looks right"))
-    session.add(DecisionMade(choice="abort", decided_by="person:ada", reason="too slow"))
+DECIDED = [
+    ("decision.made", {"choice": "continue", "decided_by": "agent:claude"}, "ail", "continue", None),
+    ("decision.made", {"choice": "abort", "decided_by": "person:ada"}, "hil", "abort", None),
+    ("run.replanned", {"decided_by": "agent:claude"}, "ail", "replanned", None),
+    ("run.retried", {"decided_by": "person:ada"}, "hil", "retried", None),
+    ("approval.granted", {"decided_by": "person:ada", "tool": "git:push"}, "hil", "granted", None),
+    ("approval.rejected", {"decided_by": "person:ada", "tool": "git:push"}, "hil", "rejected", None),
+    ("approval.expired", {"decided_by": "", "tool": "git:push"}, "hil", "expired", None),
+    ("task.resolved", {"decided_by": "person:ada", "resolution": "done"}, "hil", "done", True),
+    ("task.resolved", {"decided_by": "person:ada", "resolution": "not_done"}, "hil", "not_done", False),
+    ("task.resolved", {"decided_by": "person:ada", "resolution": "retry"}, "hil", "retry", None),
+]
+
+
+@pytest.mark.parametrize("case", DECIDED, ids=lambda case: f"{case[0]}-{case[3]}")
+def test_decisions_are_episodes_with_who_and_why(store: Store, case: Any) -> None:
+    kind, said, who, action, success = case
+    session = a_run()
+    session.events[-1] |= {"type": kind, "data": said | {"reason": "it looks right"}}
     session.insert(store)
-    rows = store.query("SELECT event_type, success, data FROM episodes ORDER BY log_offset").rows
-    assert [(kind, success, orjson.loads(data)["decision"]) for kind, success, data in rows] == [
-        ("ail_decision", None, {"type": "ail", "action": "continue", "reasoning": "it looks right"}),
-        ("hil_decision", None, {"type": "hil", "action": "abort", "reasoning": "too slow"}),
-    ]
+    ((event_type, truth, data),) = store.query(
+        "SELECT event_type, success, data FROM episodes WHERE endsWith(event_type, 'decision')"
+    ).rows
+    assert (event_type, truth) == (f"{who}_decision", success)
+    assert orjson.loads(data)["decision"] == {"type": who, "action": action, "reasoning": "it looks right"}
+
+
+def test_a_late_answer_is_the_end_of_its_task(store: Store) -> None:
+    session = a_run()
+    late = {"task_id": "n6", "tool": "git:push", "resolution": "done", "late": True, "preview": "pushed"}
+    session.events[-1] |= {"type": "task.resolved", "data": late}
+    session.insert(store)
+    assert told(store) == [*ALL, ["n6", "task_complete", True]]
 
 
 def test_a_reader_gives_each_episode_once_with_its_context(store: Store) -> None:

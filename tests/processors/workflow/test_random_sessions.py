@@ -15,6 +15,7 @@ from pml.processors.workflow import Catalog, Session, Step, encode_session, evol
 from pml.schemas.calls import CallRun, task_value
 from pml.schemas.catalog import CatalogRecord, SpeculationSwitch, ThresholdOverride
 from pml.schemas.events import Event
+from pml.schemas.memory import RECALL_TOOL
 from tests.processors.file_tools import Files, ToolFailed, random_workflow
 from tests.processors.session_world import SessionWorld, catalog
 
@@ -59,10 +60,19 @@ class Play:
         """What the tool of a call does, once."""
         if call.call_id not in self.ran:
             try:
-                self.ran[call.call_id] = self.files.run(call.tool, call.arguments)
+                tool = self._recall if call.tool == RECALL_TOOL else self.files.run
+                self.ran[call.call_id] = tool(call.tool, call.arguments)
             except ToolFailed as error:
                 self.ran[call.call_id] = error
         return self.ran[call.call_id]
+
+    def _recall(self, _: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """What the memory says of some of the tools, or that it cannot say anything."""
+        if self.random.random() < 0.2:
+            raise ToolFailed
+        asked = [tool for tool in arguments["tools"] if self.random.random() < 0.8]
+        past = {"successes": self.random.randint(0, 8), "failures": self.random.randint(0, 8)}
+        return {"tools": dict.fromkeys(asked, past)}
 
     def drain(self) -> None:
         """Answer everything; then let deadlines come until all runs have ended."""
@@ -231,6 +241,7 @@ def _eager(random: Random, permissions: dict[str, Any] | None = None, **policy: 
         speculation_depth=random.choice([1, 2, 3]),
         cache_bytes=random.choice([150, 16_777_216]),
         verified_share=random.choice([0.0, 0.5, 1.0]),
+        memory_influence=random.choice(["on", "off"]),
         **policy,
     )
     value = random.choice([0.4, 0.54, 0.92])
