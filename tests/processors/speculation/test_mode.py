@@ -1,0 +1,74 @@
+"""Off, shadow, on: for all, by tenant, by server, by tool."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pml.processors.speculation.distrust import IN_A_ROW, distrusted, one_more
+from pml.processors.speculation.mode import for_all, mode_of, strictest
+from pml.schemas.catalog import DivergenceRecord, SpeculationMode
+from pml.schemas.permissions import Permission
+
+MODES = st.sampled_from(get_args(SpeculationMode))
+SCOPES = st.sampled_from(
+    [
+        *("speculation", "contact", "tenant=local", "tenant=other"),
+        *("server=files", "server=git", "tool=files:read", "tool=git:log"),
+    ]
+)
+ALLOWS = {"off": 0, "shadow": 1, "on": 2}
+
+
+@given(st.lists(MODES))
+def test_the_strictest_allows_least(modes: list[SpeculationMode]) -> None:
+    assert ALLOWS[strictest(modes)] == min([ALLOWS[mode] for mode in modes], default=2)
+
+
+@given(switches=st.dictionaries(SCOPES, MODES), more=st.tuples(SCOPES, MODES))
+def test_one_more_switch_never_allows_more(
+    switches: dict[str, SpeculationMode], more: tuple[str, SpeculationMode]
+) -> None:
+    scope, mode = more
+    if scope in switches:
+        return
+    before = mode_of(switches, "local", "files:read")
+    after = mode_of({**switches, scope: mode}, "local", "files:read")
+    assert ALLOWS[after] <= ALLOWS[before]
+    mine = for_all(scope) or scope in {"tenant=local", "server=files", "tool=files:read"}
+    if not mine:
+        assert after == before
+    elif ALLOWS[mode] < ALLOWS[before]:
+        assert after == mode
+
+
+@pytest.mark.parametrize(
+    ("approved_at", "trusted"),
+    [
+        (None, False),
+        ("2026-11-22T00:00:00Z", False),
+        ("2026-11-22T00:00:02Z", True),
+        ("2026-11-22T00:00:09Z", True),
+    ],
+)
+def test_an_approval_counts_from_its_time_on(approved_at: str | None, trusted: bool) -> None:
+    """The three divergences are at the seconds 1, 2 and 3: one before the approval leaves two."""
+    times = tuple(f"2026-11-22T00:00:0{second}.000000Z" for second in (1, 2, 3))
+    record = DivergenceRecord(tool="files:read", diverged_at=times)
+    permission = Permission.model_validate({"approval": "auto", "approved_at": approved_at})
+    assert distrusted(record, permission) is not trusted
+    assert distrusted(record, None)
+    assert not distrusted(DivergenceRecord(tool="files:read", diverged_at=times[1:]), None)
+
+
+@given(st.lists(st.booleans()))
+def test_only_divergences_in_a_row_are_kept(answers: list[bool]) -> None:
+    times: tuple[str, ...] = ()
+    for number, same in enumerate(answers):
+        times = one_more(times, str(number), same)
+    row = next((number for number, same in enumerate(reversed(answers)) if same), len(answers))
+    expected = [str(number) for number in range(len(answers))][len(answers) - row :][-IN_A_ROW:]
+    assert list(times) == expected
