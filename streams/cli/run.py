@@ -107,6 +107,7 @@ def _step(event: Event, since_ms: int) -> tuple[Any, ...]:
     data = event.data.model_dump(exclude_none=True)
     told = [f"{name} {data[name]}" for name in _TOLD if name in data]
     told += [f"{name} {data[name]:.1f}" for name in ("duration_ms", "saved_ms") if data.get(name)]
+    told += [f"confidence {data['confidence']:.2f}"] if data.get("confidence", 1) < 1 else []
     error = data.get("error")
     told += [str(error.get("message"))] if isinstance(error, dict) else []
     return (

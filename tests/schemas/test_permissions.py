@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -35,6 +36,19 @@ def pattern_for(tool: str, *patterns: str) -> str | None:
 def test_the_most_specific_entry_decides(tool: str, patterns: list[str], wins: str | None) -> None:
     assert pattern_for(tool, *patterns) == wins
     assert pattern_for(tool, *reversed(patterns)) == wins
+
+
+@pytest.mark.parametrize(
+    "given_",
+    ["2026-11-22T00:00:02Z", "2026-11-22T01:00:02+01:00", datetime(2026, 11, 22, 0, 0, 2, tzinfo=UTC)],
+)
+def test_the_time_of_an_approval_is_read_as_yaml_gives_it(given_: Any) -> None:
+    assert Permission.model_validate({"approved_at": given_}).approved_at == "2026-11-22T00:00:02.000000Z"
+
+
+def test_a_time_of_approval_that_is_none_is_refused() -> None:
+    with pytest.raises(ValidationError):
+        Permission.model_validate({"approved_at": "yesterday"})
 
 
 PATTERNS = st.lists(st.text("ab:*?", min_size=1, max_size=5), max_size=6, unique=True)
