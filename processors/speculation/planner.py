@@ -14,6 +14,7 @@ from pml.processors.workflow.calls import Wanted, call_run
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.evolve import HOUR_MS, joined_calls
 from pml.processors.workflow.graph import Node
+from pml.processors.workflow.plans import score
 from pml.processors.workflow.preparation import started_fields
 from pml.processors.workflow.state import Run, Session
 from pml.schemas.catalog import SpeculationMode
@@ -74,7 +75,9 @@ def _running(session: Session) -> int:
 
 
 def _start(draft: Draft, run_id: str, candidate: candidates.Candidate) -> None:
+    """A plan that lacked confidence until now is scored by what becomes of the call instead."""
     prepared = candidate.prepared
+    score(draft, run_id, prepared.node.id, "superseded")
     fields = started_fields(draft, prepared)
     started = SpeculationStarted(
         **fields,
