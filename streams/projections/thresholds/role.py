@@ -181,6 +181,9 @@ class Thresholds:
         for subject, data in learned.records:
             await self._publish(subject, data)
         crash_point("thresholds.after_records")
+        if self._partitions.get(partition) is not learning:
+            # A rebalance came in between: whoever owns the partition now reads this chunk, and may have.
+            return
         self._write(partition, learned)
         learning.keep(learned)
 

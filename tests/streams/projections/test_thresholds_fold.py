@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -22,12 +24,14 @@ from pml.schemas.events import (
     VerifiedOutcome,
 )
 from pml.schemas.lessons import BranchLesson, DivergenceLesson, Lesson, ThresholdLesson
+from pml.streams.health import Health
 from pml.streams.log.reader import event_headers
 from pml.streams.projections.thresholds import learning
 from pml.streams.projections.thresholds.learning import Learned, PartitionLearning
-from pml.streams.projections.thresholds.role import show
+from pml.streams.projections.thresholds.role import Thresholds, show
 from pml.streams.projections.thresholds.table import Row, decode_row, encode_row
 from pml.streams.projections.thresholds.teaching import teach
+from pml.streams.settings import Settings
 from pml.streams.telemetry import SPECULATION_THRESHOLD
 from tests.log_writer import run_completed, speculation_ended
 
@@ -291,3 +295,30 @@ def test_prometheus_is_told_of_types_and_of_all_and_of_nobody_else() -> None:
     }
     assert (shown["default", ""], shown["type", "a b"]) == (0.7, 0.71)
     assert {scope for scope, _ in shown} == {"default", "type"}
+
+
+class Rows(dict[bytes, bytes]):
+    """A Faust table without Faust: rows, and the place where their memory lies."""
+
+    @property
+    def data(self) -> Any:
+        return SimpleNamespace(data=self)
+
+
+@pytest.mark.parametrize("rebalanced", [False, True])
+async def test_an_owner_that_was_overtaken_while_it_published_writes_no_row(
+    rebalanced: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    role = Thresholds(Settings.load(data_dir=tmp_path), Health(tmp_path, "thresholds"))
+    role._table = rows = Rows()
+    published: list[str] = []
+
+    async def publish(subject: str, data: Any) -> None:
+        published.append(subject)
+        if rebalanced:
+            await role._on_revoked(None, set())  # type: ignore[arg-type]
+
+    monkeypatch.setattr(role, "_publish", publish)
+    await role._learn_chunk(4, held([lesson(TYPE, True, (0, number)) for number in range(50)]))
+    assert published == [TYPE]
+    assert set(rows) == (set() if rebalanced else {b"4/" + TYPE.encode(), b"4/position"})
