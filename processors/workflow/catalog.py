@@ -80,7 +80,7 @@ class Catalog:
         """The snapshot after one more record; kinds that decide nothing here are passed over."""
         match record.data:
             case ServerTools() as tools:
-                return replace(self, servers={**self.servers, record.id: tools})
+                return replace(self, servers={**self.servers, record.id: self._with_known(tools)})
             case PermissionRecord(file=file):
                 return replace(self, permissions=file)
             case SpeculationSwitch(mode=mode):
@@ -105,6 +105,13 @@ class Catalog:
         if known is not None and known.outcomes > learned.outcomes:
             return self
         return replace(self, thresholds={**self.thresholds, key: learned})
+
+    def _with_known(self, tools: ServerTools) -> ServerTools:
+        """A server that is away keeps what it listed last: its hints narrow calls that wait for it, too."""
+        known = self.servers.get(tools.server)
+        if known is None or tools.status == "listed" or tools.tools:
+            return tools
+        return tools.model_copy(update={"tools": known.tools})
 
     def without(self, kind: str, record_id: str) -> Catalog:
         """The snapshot after a tombstone."""

@@ -136,9 +136,11 @@ def _same_call(entry: Speculation, prepared: Prepared) -> bool:
 
 
 def _usable(draft: Draft, entry: Speculation) -> bool:
-    """Whether a result is fresh and can still be had, or is on its way."""
-    if entry.stale or entry.result is None:
-        return entry.status == "running" and not entry.stale
+    """Whether a result is fresh and can still be had, or is on its way and no older than it may be."""
+    if entry.stale:
+        return False
+    if entry.result is None:
+        return entry.status == "running" and entry.call.started_ms + entry.call.ttl_ms > draft.now_ms
     return entry.expires_ms > draft.now_ms and draft.has(entry.result)
 
 

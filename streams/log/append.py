@@ -183,7 +183,8 @@ class Appender:
     async def _started(self) -> Any:
         producer = self._new_producer(**self._options)
         try:
-            await asyncio.wait_for(producer.start(), self._timeout_s)
+            async with asyncio.timeout(self._timeout_s):
+                await producer.start()
         except BaseException as error:
             await abandon(producer, CLOSE_TIMEOUT_S)
             if isinstance(error, (KafkaError, TimeoutError, OSError)):
@@ -209,7 +210,8 @@ async def abandon(producer: Any, timeout_s: float) -> None:
     An idempotent producer would else repeat its batches for as long as the broker is away.
     """
     try:
-        await asyncio.wait_for(producer.stop(), timeout_s)
+        async with asyncio.timeout(timeout_s):
+            await producer.stop()
     except (KafkaError, TimeoutError, OSError):
         await producer._sender.close()
         await producer.client.close()

@@ -92,7 +92,8 @@ class Tails:
         """
         wanted = [TopicPartition(*pair) for pair in partitions]
         async with self._consumer() as consumer:
-            offsets = await asyncio.wait_for(consumer.end_offsets(wanted), self._silence_s)
+            async with asyncio.timeout(self._silence_s):
+                offsets = await consumer.end_offsets(wanted)
         return {(pair.topic, pair.partition): offset for pair, offset in offsets.items()}
 
     async def beginnings(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
@@ -103,7 +104,8 @@ class Tails:
         """
         wanted = [TopicPartition(*pair) for pair in partitions]
         async with self._consumer() as consumer:
-            offsets = await asyncio.wait_for(consumer.beginning_offsets(wanted), self._silence_s)
+            async with asyncio.timeout(self._silence_s):
+                offsets = await consumer.beginning_offsets(wanted)
         return {(pair.topic, pair.partition): offset for pair, offset in offsets.items()}
 
     async def read(self, topic: str, partition: int, start: int, end: int) -> AsyncIterator[list[Any]]:
@@ -177,7 +179,8 @@ class Tails:
         consumer = self._new_consumer(**self._options)
         self._standing.add(consumer)
         try:
-            await asyncio.wait_for(consumer.start(), self._silence_s)
+            async with asyncio.timeout(self._silence_s):
+                await consumer.start()
         except BaseException:
             await self._close(consumer)
             raise

@@ -106,7 +106,8 @@ class CatalogFollower:
 
     async def _listen(self) -> None:
         with suppress(KafkaError, TimeoutError):
-            await asyncio.wait_for(self._consumer.end_offsets([self._pair]), REQUEST_TIMEOUT_S)
+            async with asyncio.timeout(REQUEST_TIMEOUT_S):
+                await self._consumer.end_offsets([self._pair])
             self._heard_at = _now_s()
         silent_s = _now_s() - self._heard_at
         if silent_s > SILENCE_S:

@@ -76,6 +76,7 @@ async def take_over(partition: Partition) -> None:
     await send_all_calls(shell, partition.number, (session for _, session in states.live()))
     crash_point("orchestrator.after_live_calls")
     partition.ready = True
+    partition.restamp.set()
     log.info(
         "partition taken",
         partition=partition.number,
@@ -143,7 +144,6 @@ def _become(partition: Partition, term: int, states: States, folding: Folding[Se
     partition.term, partition.states = term, states
     partition.deadlines.clear()
     _take_in(partition, folding)
-    partition.restamp.set()
 
 
 def _take_in(partition: Partition, folding: Folding[Session]) -> None:

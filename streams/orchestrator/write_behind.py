@@ -80,7 +80,11 @@ class WriteBehind:
         self._swept_at = _now_s()
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._partition.restamp.wait(), pause_s)
+                async with asyncio.timeout(pause_s):
+                    await self._partition.restamp.wait()
+            if not self._partition.ready:
+                await asyncio.sleep(pause_s)  # fenced with a restamp to do: whoever takes it again says so
+                continue
             try:
                 await self.write()
                 if _now_s() - self._swept_at > SWEEP_S:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from pml.processors.speculation.guard import Grant, grant
 from pml.processors.workflow import Catalog, Policy, payload_of
 from pml.schemas.calls import CallEnded, ToolResult
-from pml.schemas.catalog import CatalogData, CatalogRecord, ServerTools, SpeculationSwitch
+from pml.schemas.catalog import CatalogData, CatalogRecord, ServerTools, SpeculationSwitch, Tool, ToolHints
 from pml.schemas.codec import encode
 from pml.schemas.commands import Command, RunStart
 from pml.schemas.errors import UndecodableRecord
@@ -20,9 +21,23 @@ TOPICS = Topics()
 
 def test_a_newer_record_takes_the_place_of_the_older_one() -> None:
     gone = ServerTools(server="files", status="unavailable", error="it died")
-    found = catalog().with_record(CatalogRecord(kind="tool", id="files", data=gone))
-    assert found.server_of("files:read_file") == gone
-    assert found.server_of("nope:x") is None
+    known = catalog()
+    found = known.with_record(CatalogRecord(kind="tool", id="files", data=gone)).server_of("files:read_file")
+    assert found is not None
+    assert (found.status, found.error) == ("unavailable", "it died")
+    assert known.server_of("nope:x") is None
+
+
+def test_a_server_that_is_away_keeps_what_it_listed_last() -> None:
+    tool = Tool(name="erase", hints=ToolHints(read_only=False), definition="erase-1")
+    listed = ServerTools(server="disk", status="listed", tools=(tool,))
+    gone = ServerTools(server="disk", status="unavailable", error="it died")
+    found = catalog({"disk:*": {"scope": "readonly", "approval": "auto"}})
+    for record in (listed, gone):
+        found = found.with_record(CatalogRecord(kind="tool", id="disk", data=record))
+    granted = grant("disk:erase", {}, found.permissions, found.server_of("disk:erase"))
+    assert isinstance(granted, Grant)
+    assert granted.effect == "write", "its hint still says that it writes"
 
 
 def test_a_kind_that_decides_nothing_here_is_passed_over() -> None:
