@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup test demo check format typecheck bench bench-speculation drill up down clean
+.PHONY: help setup test demo check format typecheck bench bench-speculation drill simulate up down clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -18,7 +18,11 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-setup: $(STAMP) ## Install everything into .venv
+setSEEDS ?= 2000
+simulate: $(STAMP) ## Play SEEDS=2000 deterministic sessions with every fault, and hunt every mutant
+	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --mutants
+
+up: $(STAMP) ## Install everything into .venv
 
 demo: $(STAMP) ## Set everything up and run the demo workflows with and without speculation
 	@$(BIN)/pml demo

@@ -1,0 +1,221 @@
+"""A reader of all topics that knows nothing of the owners: it folds what counts, and checks each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pml.processors.speculation.accounts import balanced
+from pml.processors.workflow import Session, evolve
+from pml.schemas.calls import CallEnded, CallRun
+from pml.schemas.canonical import value_hash
+from pml.schemas.codec import decode_call, decode_command, decode_event, decode_outcome
+from pml.schemas.commands import RunStart
+from pml.schemas.errors import LogCorrupted
+from pml.schemas.events import Event
+from pml.schemas.identifiers import session_key
+from pml.schemas.times import from_rfc3339
+from pml.schemas.topics import Topics
+from tests.simulation.broker import Broker, Record
+from tests.simulation.ledger import Ledger
+
+TaskKey = tuple[bytes, int, str, str]
+FINAL = {"task.completed", "task.skipped", "task.unknown"}
+
+
+@dataclass(slots=True)
+class Started:
+    """A call that a counted event began."""
+
+    event: Event
+    at_s: float
+    key: bytes
+    speculative: bool
+
+    @property
+    def data(self) -> Any:
+        """What the event says."""
+        return self.event.data
+
+
+@dataclass(slots=True)
+class Life:
+    """One session as far as the log says, with what the checks remember of it."""
+
+    session: Session | None = None
+    events: list[Event] = field(default_factory=list)
+    open: dict[str, Started] = field(default_factory=dict)
+    started: int = 0
+    ended: int = 0
+
+
+EventCheck = Callable[["Observer", Life, Session | None, Event, float], None]
+
+
+class Observer:
+    """Folds every topic as records land."""
+
+    def __init__(self, broker: Broker, topics: Topics, ledger: Ledger, hash_key: bytes) -> None:
+        self.broker, self.topics, self.ledger, self.hash_key = broker, topics, ledger, hash_key
+        self.lives: dict[bytes, Life] = {}
+        self.calls: dict[str, Started] = {}
+        self.sent: dict[str, float] = {}
+        self.finals: dict[TaskKey, Event] = {}
+        self.causes: dict[tuple[str, int, int], int] = {}
+        self.highest: dict[tuple[str, int], int] = {}
+        self.terms: dict[int, int] = {}
+        self.landed_s: dict[tuple[int, int], float] = {}
+        self.void = 0
+        self.counted = 0
+        self.commands: dict[bytes, dict[str, RunStart]] = {}
+        self.on_event: list[EventCheck] = []
+        self.on_call: list[Callable[[CallRun, Started], None]] = []
+        broker.on_append = self.landed
+
+    def landed(self, records: Sequence[Record]) -> None:
+        """A batch came to lie in the broker."""
+        topic = records[0].topic
+        if topic == self.topics.events:
+            self._events(records)
+        elif topic == self.topics.tool_calls:
+            for record in records:
+                self._call(record)
+
+    def life(self, key: bytes) -> Life:
+        """One session."""
+        return self.lives.setdefault(key, Life())
+
+    def live(self) -> list[bytes]:
+        """Sessions with a run that has not ended."""
+        return [key for key, life in self.lives.items() if life.session is not None and life.session.live]
+
+    def outcome_at(self, address: tuple[str, int, int]) -> CallEnded:
+        """The outcome that rests at a coordinate."""
+        record = self.broker.lane((address[0], address[1])).records[address[2]]
+        return decode_outcome(record.value)
+
+    def _events(self, records: Sequence[Record]) -> None:
+        counts = [dict(record.headers).get("pml-offset") == b"%d" % record.offset for record in records]
+        check = self.ledger.check
+        check("a batch counts whole or not at all", len(set(counts)) == 1, lambda: records[0])
+        if not all(counts):
+            self.void += len(records)
+            self.ledger.note(f"void: {len(records)} records at {records[0].partition}/{records[0].offset}")
+            return
+        self.counted += len(records)
+        before = dict(self.causes)
+        touched: set[bytes] = set()
+        for record in records:
+            event = decode_event(record.value)
+            check("an event lies where it says", event.offset == record.offset, lambda e=event: e.id)
+            self.landed_s[record.partition, record.offset] = self.ledger.loop.time()
+            if record.key is None:
+                self.terms[record.partition] = record.offset
+                continue
+            self._cause(event, record, before)
+            self._fold(event, record)
+            touched.add(record.key)
+        for key in touched:
+            self._accounts(self.lives[key])
+
+    def _cause(self, event: Event, record: Record, before: dict[tuple[str, int, int], int]) -> None:
+        """Each input is decided once, in order, from the partition and session that it belongs to."""
+        cause, check = event.cause, self.ledger.check
+        assert cause is not None
+        place = (cause.topic, cause.partition, cause.offset)
+        check("an input is decided once", place not in before, lambda: f"{event.id} repeats {place}")
+        if place not in self.causes:
+            highest = self.highest.get(place[:2], -1)
+            check("inputs are decided in order", cause.offset > highest, lambda: f"{place} after {highest}")
+            self.highest[place[:2]] = max(highest, cause.offset)
+        self.causes[place] = event.offset
+        check("an input is decided where it lies", cause.partition == record.partition, lambda: event.id)
+        lane = self.broker.lane(place[:2])
+        there = cause.offset < lane.end
+        check("a cause exists", there, lambda: f"{event.id} names {place}")
+
+    def _fold(self, event: Event, record: Record) -> None:
+        key, check = record.key or b"", self.ledger.check
+        life = self.life(key)
+        before = life.session
+        follows = (
+            event.seq == before.seq + 1
+            if before is not None and before.epoch == event.epoch
+            else event.seq == 0 and event.epoch == event.offset
+        )
+        check("seq has no gap among counted events", follows, lambda: event.id)
+        if not follows:
+            return
+        if event.seq == 0:
+            ended = before is None or not before.live
+            check("a new life begins after the old one ended", ended, lambda: event.id)
+            self.lives[key] = life = Life()
+            before = None
+        try:
+            life.session = evolve(before, event)
+        except LogCorrupted as error:
+            self.ledger.fail("the log folds", error.message)
+            return
+        life.events.append(event)
+        self._note(life, event, key)
+        for look in self.on_event:
+            look(self, life, before, event, self.ledger.loop.time())
+
+    def _note(self, life: Life, event: Event, key: bytes) -> None:
+        data: Any = event.data
+        now_s = self.ledger.loop.time()
+        if event.type in {"task.started", "speculation.started"}:
+            started = Started(event, now_s, key, event.type == "speculation.started")
+            if started.speculative or data.call_id not in self.calls:
+                self.calls[data.call_id] = started
+            if started.speculative:
+                life.started += 1
+                life.open[data.call_id] = started
+        elif event.type == "speculation.ended":
+            self.ledger.check(
+                "a speculation ends once", life.open.pop(data.call_id, None) is not None, lambda: event.id
+            )
+            life.ended += 1
+        elif event.type in FINAL or (event.type == "task.failed" and data.final):
+            place = (key, event.epoch, event.run_id or "", data.task_id)
+            first = self.finals.setdefault(place, event)
+            self.ledger.check("a task ends once", first is event, lambda: f"{event.id} after {first.id}")
+        elif event.type == "run.started":
+            self.commands.setdefault(key, {})[event.run_id or ""] = self._start_of(data)
+
+    def _start_of(self, data: Any) -> Any:
+        ref = data.payload_ref
+        return decode_command(self.broker.lane((ref.topic, ref.partition)).records[ref.offset].value).data
+
+    def _accounts(self, life: Life) -> None:
+        assert life.session is not None
+        accounts, check = life.session.accounts, self.ledger.check
+        check("the accounts add up", balanced(life.session), lambda: accounts)
+        own = life.started == accounts.started and len(life.open) == life.started - life.ended
+        check("the accounts are those of the log", own, lambda: f"{accounts} but {life.started} started")
+
+    def _call(self, record: Record) -> None:
+        """Nothing follows from a void event, nor from one that does not lie there yet."""
+        message = decode_call(record.value)
+        if not isinstance(message, CallRun):
+            return
+        started = self.calls.get(message.call_id)
+        check = self.ledger.check
+        check("a call follows from an event that counts", started is not None, lambda: message.call_id)
+        if started is None:
+            return
+        same = value_hash(message.arguments, self.hash_key) == started.data.arguments_hash
+        check(
+            "a call has the arguments of its event", same, lambda: f"{started.event.id} {message.arguments}"
+        )
+        at_home = record.key == session_key(message.tenant, message.session_id) == started.key
+        check("a call stays in its session", at_home, lambda: message.call_id)
+        self.sent.setdefault(message.call_id, self.ledger.loop.time())
+        for look in self.on_call:
+            look(message, started)
+
+
+def occurred_ms(event: Event) -> int:
+    """The log's time of an event."""
+    return from_rfc3339(event.occurred_at)

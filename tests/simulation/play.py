@@ -1,0 +1,305 @@
+"""One seed from its first command to its last check."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from pml.processors.workflow import decode_session, definition_record, encode_session, evolve
+from pml.schemas.calls import task_value
+from pml.schemas.codec import encode
+from pml.schemas.commands import Command, RunStart
+from pml.schemas.workflow import Workflow
+from pml.streams.connection import partition_for
+from tests.simulation import faults
+from tests.simulation.broker import Draft
+from tests.simulation.diary import log_of
+from tests.simulation.ledger import Violation
+from tests.simulation.loop import SimulatedLoop, Stuck
+from tests.simulation.loop import play as play_loop
+from tests.simulation.observer import Observer
+from tests.simulation.plays import Plot, plot_of
+from tests.simulation.settings import NUMBERS, session_names
+from tests.simulation.stage import Stage, key_of
+from tests.simulation.tools import Toolbox, usual_tools
+from tests.simulation.workload import random_workflow
+
+STEPS_MAX = 400_000
+FAULTS_S = 22.0
+LOOK_S = 0.4
+# The longest run, the time of an unknown call, a clock that was ahead, and a broker that was away.
+SETTLE_S = 170.0
+
+
+@dataclass
+class Result:
+    """What one seed came to."""
+
+    seed: int
+    plot: str
+    violation: Violation | None
+    diary: list[tuple[float, str]]
+    checks: Counter[str]
+    faults: Counter[str]
+    points: Counter[str]
+    eligible: Counter[str]
+    steps: int = 0
+    events: int = 0
+    void: int = 0
+    virtual_s: float = 0.0
+    seconds: float = 0.0
+    results: dict[str, Any] = field(default_factory=dict)
+    world: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A run that somebody wants. `after` is the run that has to end before."""
+
+    at_s: float
+    tenant: str
+    session_id: str
+    run_id: str
+    workflow: dict[str, Any]
+    after: str | None = None
+
+
+def play(seed: int, mode: str = "on", plot: Plot | None = None) -> Result:
+    """Play one seed. A calm one is played again without speculation, and both are compared."""
+    chosen = plot or plot_of(Random(f"{seed}/plot"))
+    began = time.perf_counter()
+    result = _played(seed, chosen, mode)
+    if chosen.calm and mode == "on" and result.violation is None:
+        _compare(result, _played(seed, chosen, "off"))
+    result.seconds = time.perf_counter() - began
+    return result
+
+
+def _played(seed: int, plot: Plot, mode: str) -> Result:
+    gc.collect()
+    gc.disable()
+    try:
+        toolbox = usual_tools(Random(f"{seed}/tools"))
+        loop = SimulatedLoop(Random(f"{seed}/loop"), STEPS_MAX)
+        stage = Stage(str(seed), plot, mode, loop, toolbox)
+        director = Director(stage, submissions(seed, plot, toolbox))
+        try:
+            play_loop(loop, director.run())
+        except Stuck as stuck:
+            stage.ledger.fail("nothing spins or starves", str(stuck))
+        return director.result(seed)
+    finally:
+        gc.enable()
+
+
+def submissions(seed: int, plot: Plot, toolbox: Toolbox) -> list[Submission]:
+    """The runs of a seed, by when they are wanted."""
+    random = Random(f"{seed}/work")
+    names = [item for number in NUMBERS for item in random.sample(session_names()[number], 4)]
+    random.shuffle(names)
+    found: list[Submission] = []
+    for tenant, session_id in names[: random.randint(*plot.sessions)]:
+        before: str | None = None
+        for number in range(1, random.randint(*plot.runs) + 1):
+            workflow = random_workflow(random, toolbox, conflicts=not plot.calm)
+            run_id = f"run_{session_id}_{number}"
+            at_s = random.uniform(0.0, 6.0)
+            found.append(Submission(at_s, tenant, session_id, run_id, workflow, before))
+            before = run_id if plot.calm else None
+    return sorted(found, key=lambda item: item.at_s)
+
+
+class Director:
+    """Sends the commands, lets faults happen, waits for the end, and looks at everything once more."""
+
+    def __init__(self, stage: Stage, wanted: list[Submission]) -> None:
+        self.stage, self.wanted = stage, wanted
+        self.sent: dict[bytes, set[str]] = {}
+
+    async def run(self) -> None:
+        """The whole play."""
+        stage = self.stage
+        stage.open()
+        acts = [asyncio.ensure_future(self._submit()), asyncio.ensure_future(self._trouble())]
+        broken = asyncio.ensure_future(stage.ledger.broken.wait())
+        ended = asyncio.ensure_future(self._until_settled())
+        await asyncio.wait({broken, ended}, return_when=asyncio.FIRST_COMPLETED)
+        for act in [*acts, broken, ended]:
+            act.cancel()
+        if stage.ledger.first is None:
+            self._last_look()
+
+    async def _submit(self) -> None:
+        waiting = list(self.wanted)
+        while waiting:
+            now_s = self.stage.loop.time()
+            ready = [item for item in waiting if item.at_s <= now_s and self._may_begin(item)]
+            for item in ready:
+                waiting.remove(item)
+                self._send(item)
+            await asyncio.sleep(0.05)
+
+    def _may_begin(self, item: Submission) -> bool:
+        if item.after is None:
+            return True
+        life = self.stage.observer.lives.get(key_of(item.tenant, item.session_id))
+        run = life.session.runs.get(item.after) if life and life.session else None
+        return run is not None and not run.live
+
+    def _send(self, item: Submission) -> None:
+        key = key_of(item.tenant, item.session_id)
+        command = Command(
+            type="run.start",
+            command_id=f"cmd_{item.run_id}",
+            tenant=item.tenant,
+            session_id=item.session_id,
+            run_id=item.run_id,
+            data=RunStart(workflow=Workflow.model_validate(item.workflow)),
+        )
+        self.sent.setdefault(key, set()).add(command.command_id)
+        place = (self.stage.topics.commands, partition_for(key))
+        self.stage.broker.append(place, [Draft(key, encode(command))])
+
+    async def _trouble(self) -> None:
+        stage = self.stage
+        while stage.plot.rate and not stage.quiet:
+            await asyncio.sleep(stage.random.expovariate(stage.plot.rate))
+            if not stage.quiet:
+                faults.happen(stage)
+
+    async def _until_settled(self) -> None:
+        """Until every command is answered and every run has ended, and after faults for a bounded time."""
+        stage = self.stage
+        while not self._settled() or (stage.plot.rate and stage.loop.time() < 4.0):
+            await asyncio.sleep(LOOK_S)
+            stage.look_around()
+            if not stage.quiet and stage.loop.time() > FAULTS_S:
+                stage.be_quiet()
+            if stage.loop.time() > FAULTS_S + SETTLE_S:
+                stage.ledger.fail("nothing is stuck once faults stop", str(self._open()))
+                return
+        stage.be_quiet()
+        await asyncio.sleep(1.0)
+
+    def _settled(self) -> bool:
+        return not self._open()
+
+    def _open(self) -> list[Any]:
+        """Commands without an answer, and sessions with a run that has not ended."""
+        observer = self.stage.observer
+        answered = {key: {event.command_id for event in life.events} for key, life in observer.lives.items()}
+        asked = [(k, c) for k, ids in self.sent.items() for c in ids if c not in answered.get(k, set())]
+        begun = sum(len(ids) for ids in self.sent.values()) >= len(self.wanted)
+        return [*asked, *observer.live(), *([] if begun else ["not all commands were sent"])]
+
+    def _last_look(self) -> None:
+        stage = self.stage
+        stage.ledger.check("nothing is stuck once faults stop", not self._open(), self._open)
+        for process in stage.living("orchestrator"):
+            stage.compare(process, everything=True)
+        for life in stage.observer.lives.values():
+            _replay(stage, life)
+        effects_once(stage)
+        letters = stage.broker.records(stage.topics.dead_letters)
+        defects = [r for r in letters if dict(r.headers).get("pml-dlq-stage") == b"decide"]
+        stage.ledger.check("no input is undecidable", not defects, lambda: defects[0])
+
+    def result(self, seed: int) -> Result:
+        """What came of it."""
+        stage = self.stage
+        return Result(
+            seed=seed,
+            plot=stage.plot.name,
+            violation=stage.ledger.first,
+            diary=self._diary(),
+            checks=stage.ledger.counts,
+            faults=stage.counts,
+            points=stage.points,
+            eligible=stage.promises.eligible,
+            steps=stage.loop.steps,
+            events=stage.observer.counted,
+            void=stage.observer.void,
+            virtual_s=stage.loop.time(),
+            results=results_of(stage.observer),
+            world=dict(stage.world.values),
+        )
+
+    def _diary(self) -> list[tuple[float, str]]:
+        stage = self.stage
+        lines = log_of(stage) + stage.ledger.diary if stage.ledger.first else stage.ledger.diary
+        return sorted(lines, key=lambda line: line[0])
+
+
+def _replay(stage: Stage, life: Any) -> None:
+    """The log gives the same state, byte for byte, from its beginning and from any prefix."""
+    if life.session is None:
+        return
+    wanted = encode_session(life.session)
+    states: list[Any] = []
+    definitions: dict[str, bytes] = {}
+    folded = None
+    for event in life.events:
+        folded = evolve(folded, event)
+        states.append(folded)
+        if event.type == "run.started":
+            definitions[event.run_id or ""] = definition_record(event)
+    check = stage.ledger.check
+    check("a replay gives the same state", encode_session(states[-1]) == wanted, life.events[-1].id)
+    for cut in {stage.random.randrange(len(states)) for _ in range(4)}:
+        state: Any = decode_session(encode_session(states[cut]), definitions.get)
+        for event in life.events[cut + 1 :]:
+            state = evolve(state, event)
+        check(
+            "a replay from any prefix gives the same state",
+            encode_session(state) == wanted,
+            life.events[cut].id,
+        )
+
+
+def effects_once(stage: Stage) -> None:
+    """No call changed the world twice."""
+    for call_id, ran in stage.world.executions.items():
+        writes = [execution for execution in ran if execution.wrote]
+        stage.ledger.check("an unsafe call has its effect at most once", len(writes) <= 1, call_id)
+
+
+def results_of(observer: Observer) -> dict[str, Any]:
+    """How each task and run ended, with the full value."""
+    found: dict[str, Any] = {}
+    for key, life in observer.lives.items():
+        for event in life.events:
+            data: Any = event.data
+            name = f"{key.decode()} {event.run_id} {getattr(data, 'task_id', '')}"
+            if event.type == "task.completed":
+                ref = data.result_ref
+                outcome = observer.outcome_at((ref.topic, ref.partition, ref.offset))
+                found[name] = task_value(outcome.result) if outcome.result else None
+            elif event.type in {"task.skipped", "task.unknown"} or (
+                event.type == "task.failed" and data.final
+            ):
+                found[name] = event.type
+            elif event.type in {"run.completed", "run.failed"}:
+                found[name] = (event.type, sorted(data.executed_path), data.decisions)
+    return found
+
+
+def _compare(early: Result, plain: Result) -> None:
+    """A run with speculation ends as one without it, and leaves the same world."""
+    early.steps += plain.steps
+    if plain.violation is not None:
+        early.violation, early.diary = plain.violation, plain.diary
+        return
+    for name, one, other in (
+        ("the same results as without speculation", early.results, plain.results),
+        ("the same world as without speculation", early.world, plain.world),
+    ):
+        early.checks[name] += 1
+        if one != other:
+            differs = [k for k in one.keys() | other.keys() if one.get(k) != other.get(k)]
+            told = "; ".join(f"{k}: {one.get(k)} but {other.get(k)}" for k in sorted(differs)[:3])
+            early.violation = Violation(name, early.virtual_s, told)

@@ -1,0 +1,311 @@
+"""What DESIGN §4 promises of speculation, checked against the truth: tools, world and definition."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pml.processors.workflow import Catalog, Session
+from pml.processors.workflow.evolve import joined_calls
+from pml.processors.workflow.graph import Node
+from pml.processors.workflow.state import Run
+from pml.schemas.calls import CallRun, task_value
+from pml.schemas.canonical import value_hash
+from pml.schemas.events import Event
+from pml.schemas.permissions import Permission
+from pml.schemas.workflow import LiteralValue, Reference
+from tests.simulation.ledger import Ledger
+from tests.simulation.observer import Life, Observer, Started, occurred_ms
+from tests.simulation.tools import Toolbox, ToolFailed, ToolSpec, answer
+from tests.simulation.world import Execution, World, covers
+
+EARLY = {"speculation", "joined", "repeat"}
+# A decision may be taken with what was known when its owner was paused, or its append in doubt.
+SNAPSHOTS_S = 40.0
+_PATH = re.compile(r"\s*(\w+)\.?([\w]*)\s*")
+
+
+@dataclass
+class Promises:
+    """Looks at each event and each call. `snapshots` are the catalogs that decisions were taken with."""
+
+    observer: Observer
+    ledger: Ledger
+    world: World
+    toolbox: Toolbox
+    policy: Any
+    snapshots: list[tuple[float, Catalog]] = field(default_factory=list)
+    eligible: Counter[str] = field(default_factory=Counter)
+    _asked: dict[tuple[bytes, str, str], tuple[float, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.observer.on_event.append(self.look)
+        self.observer.on_call.append(self.look_at_call)
+
+    def look(
+        self, observer: Observer, life: Life, before: Session | None, event: Event, now_s: float
+    ) -> None:
+        """One event that counts."""
+        if before is None or life.session is None:
+            return
+        if event.type == "speculation.started":
+            self._started_early(life, before, event, now_s)
+        elif event.type == "task.started":
+            self._asked[event_key(event), event.run_id or "", _task_id(event)] = now_s, occurred_ms(event)
+            self._called(life, before, event)
+        elif event.type == "task.completed":
+            self._completed(life, before, event, now_s)
+
+    def look_at_call(self, call: CallRun, started: Started) -> None:
+        """The full arguments of a call are those of its definition, resolved as written; never a part."""
+        life = self.observer.lives[started.key]
+        assert life.session is not None
+        run = life.session.runs.get(call.run_id)
+        if run is None or run.graph is None or not run.live:
+            return
+        wanted, missing = self.resolved(started.key, run, run.graph.nodes[call.task_id])
+        check = self.ledger.check
+        if call.speculative:
+            check("early arguments are whole", not missing, lambda: f"{started.event.id} {missing}")
+        same = wanted == call.arguments
+        check("arguments are those written down", same, lambda: f"{wanted} {call.arguments}")
+
+    # ---- conditions 1 to 6, as a speculation starts
+
+    def _started_early(self, life: Life, before: Session, event: Event, now_s: float) -> None:
+        data: Any = event.data
+        check, run = self.ledger.check, before.runs[event.run_id or ""]
+        node = run.graph.nodes[data.task_id] if run.graph else None
+        assert node is not None
+        spec = self.toolbox.specs[data.tool]
+        arguments = self.arguments(event_key(event), run, node)
+        check("condition 2: all arguments are known", arguments is not None, lambda: event.id)
+        if arguments is None:
+            return
+        granted = any(
+            may_run_early(spec, arguments, catalog, bool(node.references)) for catalog in self._recent(now_s)
+        )
+        check("condition 1 and 5: the tool may run early", granted, lambda: f"{event.id} {data.tool}")
+        check("condition 1: nothing unsafe runs early", not spec.writes(arguments), lambda: event.id)
+        written = self._being_written(before, spec.touches(arguments))
+        check("condition 3: nothing unfinished changes what is read", not written, lambda: written)
+        sure = data.kind != "layer" or certain(run, node)
+        check("condition 4: sure to run, or confident enough", sure, lambda: event.id)
+        check("condition 4: confidence reaches the threshold", data.confidence >= data.threshold, event.id)
+        switched_on = any(catalog.speculates for catalog in self._recent(now_s))
+        check("condition 6: speculation is on", switched_on and run.speculation == "on", lambda: event.id)
+        self._within_budget(life)
+
+    def _within_budget(self, life: Life) -> None:
+        session, budget, check = life.session, self.policy.budget, self.ledger.check
+        assert session is not None
+        joined = joined_calls(session)
+        running = sum(e.status == "running" and i not in joined for i, e in session.speculations.items())
+        check("condition 6: budget of concurrent calls", running <= budget.concurrent, lambda: running)
+        check("condition 6: budget of calls", session.accounts.started <= budget.calls, lambda: running)
+        hour = session.last_event_ms // 3_600_000
+        wasted_ms = session.accounts.wasted_ms if session.accounts.waste_hour == hour else 0.0
+        check("condition 6: budget of waste", wasted_ms < budget.wasted_ms_per_hour, lambda: wasted_ms)
+
+    def _being_written(self, session: Session, reads: tuple[str, ...]) -> list[str]:
+        """Unsafe calls of this session that run now, or of which nobody knows, and what they really touch."""
+        found: list[str] = []
+        open_calls = [
+            task.call.call_id
+            for run in session.runs.values()
+            for task in run.tasks.values()
+            if run.live and task.call and task.status == "running" and task.call.effect == "write"
+        ]
+        for call_id in [*open_calls, *session.doubtful]:
+            started = self.observer.calls.get(call_id)
+            if started is None or not isinstance(started.data.arguments, dict):
+                continue
+            touched = self.toolbox.specs[started.data.tool].touches(started.data.arguments)
+            if any(covers(a, b) or covers(b, a) for a in touched for b in reads):
+                found.append(started.event.id)
+        return found
+
+    def approved(self, tool: str, now_s: float) -> bool:
+        """Whether the operator allowed this tool to run unasked, as far as a recent decision could know."""
+        entries = [catalog.permissions.tools.get(tool) for catalog in self._recent(now_s)]
+        return any(entry is not None and entry.approval == "auto" for entry in entries)
+
+    def _recent(self, now_s: float) -> list[Catalog]:
+        older = [catalog for at_s, catalog in self.snapshots if at_s < now_s - SNAPSHOTS_S][-1:]
+        return older + [catalog for at_s, catalog in self.snapshots if at_s >= now_s - SNAPSHOTS_S]
+
+    # ---- the cache
+
+    def _called(self, life: Life, before: Session, event: Event) -> None:
+        """A real call that finds the same call still running joins it instead (DESIGN §4, Cache)."""
+        data: Any = event.data
+        run = before.runs[event.run_id or ""]
+        if data.served_by != "call" or data.effect != "read" or data.attempt > 1:
+            return
+        on = run.speculation == "on" and all(c.speculates for c in self._recent(self.ledger.loop.time()))
+        same = [
+            entry
+            for entry in before.speculations.values()
+            if entry.status == "running" and not entry.stale and entry.tool == data.tool
+            and entry.call.started_ms + entry.call.ttl_ms > occurred_ms(event)
+            and entry.call.arguments_hash == data.arguments_hash and entry.call.definition == data.definition
+        ]  # fmt: skip
+        if on and data.cacheable:
+            self.ledger.check("a real call joins the same call that runs", not same, lambda: event.id)
+
+    def _completed(self, life: Life, before: Session, event: Event, now_s: float) -> None:
+        data: Any = event.data
+        check = self.ledger.check
+        ref = data.result_ref
+        outcome = self.observer.outcome_at((ref.topic, ref.partition, ref.offset))
+        value = task_value(outcome.result) if outcome.result else None
+        same = data.result_hash == value_hash(value, self.observer.hash_key)
+        check("a result is the one at its coordinate", same, lambda: event.id)
+        of_session = (outcome.tenant, outcome.session_id) == (event.tenant, event.session_id)
+        check("a result never crosses sessions", of_session, lambda: event.id)
+        self._count_eligible(before, event)
+        structured = outcome.result.structured if outcome.result else None
+        ran = [e for e in self.world.executions.get(outcome.call_id, []) if e.value == structured]
+        check("a result is what the tool said", bool(ran), lambda: f"{event.id} {structured}")
+        if ran and data.served_by in EARLY:
+            self._served(before, event, ran[-1], now_s)
+
+    def _served(self, before: Session, event: Event, execution: Execution, now_s: float) -> None:
+        """What was served early is what the tool would have answered now, or nearly (DESIGN §4)."""
+        data: Any = event.data
+        run, key = before.runs[event.run_id or ""], event_key(event)
+        spec = self.toolbox.specs[data.tool]
+        assert run.graph is not None
+        arguments = self.resolved(key, run, run.graph.nodes[data.task_id])[0]
+        touched = spec.touches(arguments)
+        changes = self.world.since(execution.change, touched)
+        asked_s, asked_ms = self._asked[key, run.run_id, data.task_id]
+        own = [change for change in changes if change.who == key.decode() and change.at_s < asked_s]
+        check = self.ledger.check
+        check("served values follow this session's last write", not own, lambda: f"{event.id} {own}")
+        check("what changes by itself is never served early", spec.kind != "clock", lambda: event.id)
+        if not changes:
+            expected = expectation(spec, arguments, self.world)
+            check(
+                "served values are what the tool would answer",
+                expected == execution.value,
+                lambda: f"{event.id} was served {execution.value}, the tool says {expected}",
+            )
+        age_ms = asked_ms - occurred_ms(self.observer.calls[execution.call_id].event)
+        ttls = [found for c in self._recent(now_s) if (found := ttl_ms(spec.name, c)) is not None]
+        check("served values are younger than their TTL", age_ms < max(ttls), lambda: f"{event.id} {age_ms}")
+
+    def _count_eligible(self, before: Session, event: Event) -> None:
+        """Calls that could have run early, and those of them that did: a report without it proves nothing."""
+        data: Any = event.data
+        run = before.runs[event.run_id or ""]
+        spec = self.toolbox.specs[data.tool]
+        if run.graph is None or run.speculation != "on" or data.layer == 0:
+            return
+        node = run.graph.nodes[data.task_id]
+        arguments = data.arguments if isinstance(data.arguments, dict) else {}
+        if any(may_run_early(spec, arguments, c, bool(node.references)) for c in self._recent(0)[-1:]):
+            self.eligible["eligible"] += 1
+            self.eligible["speculated"] += bool(data.speculable)
+            self.eligible[f"served by {data.served_by}"] += 1
+
+    # ---- the definition
+
+    def arguments(self, key: bytes, run: Run, node: Node) -> dict[str, Any] | None:
+        """The arguments of a task as they are written; None where one of them has no value."""
+        found, missing = self.resolved(key, run, node)
+        return None if missing else found
+
+    def resolved(self, key: bytes, run: Run, node: Node) -> tuple[dict[str, Any], set[str]]:
+        """The arguments that have a value, resolved here a second time, and the names of those without."""
+        start = self.observer.commands[key][run.run_id]
+        context = {**(start.workflow.context if start.workflow else {}), **start.context}
+        tasks = start.workflow.tasks if start.workflow else ()
+        written = next(task.arguments for task in tasks if task.id == node.id)
+        found = {name: self._value(run, argument, context) for name, argument in written.items()}
+        missing = {name for name, value in found.items() if value is _NOTHING}
+        return {name: value for name, value in found.items() if name not in missing}, missing
+
+    def _value(self, run: Run, argument: Any, context: Mapping[str, Any]) -> Any:
+        if isinstance(argument, LiteralValue):
+            return argument.value
+        if not isinstance(argument, Reference):
+            return context.get(argument.parameter_name, _NOTHING)
+        for part in argument.expression.split("|"):
+            match = _PATH.fullmatch(part)
+            assert match is not None, argument.expression
+            address = run.task(match.group(1)).result
+            if address is None:
+                continue
+            outcome = self.observer.outcome_at(address)
+            value = task_value(outcome.result) if outcome.result else {}
+            return value.get(match.group(2), _NOTHING) if match.group(2) else value
+        return _NOTHING
+
+
+_NOTHING: Any = object()
+
+
+def event_key(event: Event) -> bytes:
+    """The key of an event's session."""
+    return f"{event.tenant}/{event.session_id}".encode()
+
+
+def _task_id(event: Event) -> str:
+    data: Any = event.data
+    return str(data.task_id)
+
+
+def certain(run: Run, node: Node) -> bool:
+    """Whether a task is sure to run: every branch it stands on is taken, nothing before it failed."""
+    for condition in node.conditions:
+        taken = run.decisions.get(condition.node)
+        assert run.graph is not None
+        named = run.graph.outcomes_of(condition.node)
+        open_branch = taken == condition.outcome or (
+            condition.outcome == "case:default" and taken not in {None, "error", *named}
+        )
+        if not open_branch:
+            return False
+    return not any(run.task(name).status in {"failed", "unknown"} for name in node.depends_on)
+
+
+def may_run_early(spec: ToolSpec, arguments: Mapping[str, Any], catalog: Catalog, derived: bool) -> bool:
+    """What an operator would say, asked of the permissions file without the guard.
+
+    `derived`: some arguments come from results of other tasks.
+    """
+    entry: Permission | None = catalog.permissions.tools.get(spec.name)
+    server = catalog.servers.get(spec.server)
+    if entry is None or entry.approval != "auto" or server is None or server.status != "listed":
+        return False
+    listed = next((t for t in server.tools if f"{spec.server}:{t.name}" == spec.name), None)
+    if listed is None or (entry.definition and entry.definition != listed.definition):
+        return False
+    reading = entry.scope in {"minimal", "readonly"} or entry.effect == "read"
+    if server.trusted and entry.effect is None and listed.hints.read_only:
+        reading = True
+    if any(arguments.get(name) not in allowed for name, allowed in entry.when.items()):
+        return False
+    if not reading or listed.hints.read_only is False or entry.shared or not entry.cacheable:
+        return False
+    return not (spec.open_world and derived and not entry.speculate_open_world)
+
+
+def ttl_ms(tool: str, catalog: Catalog) -> int | None:
+    """How long a result of a tool may wait; None where nobody allows the tool."""
+    entry = catalog.permissions.tools.get(tool)
+    if entry is None:
+        return None
+    return catalog.policy.speculation_ttl_ms if entry.ttl_s is None else round(entry.ttl_s * 1000)
+
+
+def expectation(spec: ToolSpec, arguments: Mapping[str, Any], world: World) -> Any:
+    """What the tool answers to these arguments now."""
+    try:
+        return answer(spec, arguments, world.values, 0)
+    except ToolFailed as error:
+        return error

@@ -1,0 +1,353 @@
+"""One installation on one loop: broker, network, groups, processes that die and come back, tools, readers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+from aiokafka.errors import KafkaError
+
+from pml.processors.workflow import Catalog, encode_session
+from pml.schemas.catalog import CatalogRecord, SpeculationSwitch
+from pml.schemas.codec import decode_claim, encode
+from pml.schemas.errors import BrokerUnavailable
+from pml.schemas.identifiers import session_key
+from pml.streams.bridge.role import first_error
+from pml.streams.connection import partition_for
+from pml.streams.crash_points import passing
+from pml.streams.log.append import InDoubt
+from tests.simulation import bridge, orchestrator
+from tests.simulation.bridge import BridgeProcess
+from tests.simulation.broker import Broker, Draft
+from tests.simulation.faust_double import CHANGELOG
+from tests.simulation.groups import Group
+from tests.simulation.ledger import Ledger
+from tests.simulation.loop import PROCESS, Killed, Process, SimulatedLoop
+from tests.simulation.network import Network
+from tests.simulation.observer import Observer
+from tests.simulation.orchestrator import OrchestratorProcess
+from tests.simulation.plays import Plot
+from tests.simulation.promises import Promises
+from tests.simulation.servers import Hands
+from tests.simulation.settings import BEGAN_MS, NUMBERS, policy, settings
+from tests.simulation.tools import Toolbox, ToolSpec
+from tests.simulation.world import World
+
+EXPECTED_ENDS = (InDoubt, BrokerUnavailable, KafkaError)
+RESTART_S = (0.2, 4.0)
+PAUSE_S = (0.3, 14.0)
+# Two seconds, and what a look of the bridge and a slow way to the broker may take.
+SWITCH_S = 3.2
+
+
+class Stage:
+    """Everything of one seed. `quiet` ends all faults.
+
+    Attributes:
+        jump_ms, stands_ms: how far the broker's clock is ahead, and where it stands if it does.
+        orchestrators, bridges: what runs, by process.
+    """
+
+    def __init__(self, seed: str, plot: Plot, mode: str, loop: SimulatedLoop, toolbox: Toolbox) -> None:
+        self.plot, self.loop, self.toolbox = plot, loop, toolbox
+        self.random = Random(f"{seed}/stage")
+        self.settings = settings()
+        self.topics = self.settings.topics
+        self.policy = policy(Random(f"{seed}/policy"), mode)
+        self.ledger = Ledger(loop)
+        self.counts: Counter[str] = Counter()
+        self.points: Counter[str] = Counter()
+        self.jump_ms = 0
+        self.stands_ms: int | None = None
+        self.quiet = False
+        self.world = World()
+        self.broker = Broker(self.log_ms)
+        losses = {CHANGELOG if n == "changelog" else f"pml.{n}": share for n, share in plot.losses.items()}
+        self.network = Network(
+            loop, self.broker, Random(f"{seed}/network"), faulty=losses, counts=self.counts
+        )
+        self.hands = Hands(
+            loop, Random(f"{seed}/tools"), self.world, toolbox, plot.troubles, counts=self.counts
+        )
+        self.observer = Observer(self.broker, self.topics, self.ledger, self.policy.hash_key)
+        self.promises = Promises(self.observer, self.ledger, self.world, toolbox, self.policy)
+        self.groups = {
+            name: Group(name, loop, NUMBERS, self.failed, counts=self.counts)
+            for name in ("orchestrator", "bridge")
+        }
+        self.orchestrators: dict[Process, OrchestratorProcess] = {}
+        self.bridges: dict[Process, BridgeProcess] = {}
+        self.reached: Counter[str] = Counter()
+        self.woken_s: dict[Process, float] = {}
+        self.taken_away: dict[str, dict[str, Any]] = {}
+        self.switched, self.switched_s = "on", 0.0
+        self._published: dict[bytes, bytes] = {}
+        self.hands.on_run = self._reached_tool
+
+    # ---- time
+
+    def now_ms(self) -> int:
+        """The wall clock of every process."""
+        return BEGAN_MS + round(self.loop.time() * 1000)
+
+    def log_ms(self) -> int:
+        """The broker's clock."""
+        return self.now_ms() + self.jump_ms if self.stands_ms is None else self.stands_ms
+
+    # ---- processes
+
+    def open(self) -> None:
+        """Start what the plot names."""
+        self.publish()
+        for group in self.groups.values():
+            self.loop.spawn(self.loop.process("broker"), group.watch())
+        for _ in range(self.plot.orchestrators):
+            self.start_orchestrator()
+        for _ in range(self.plot.bridges):
+            self.start_bridge()
+
+    def start_orchestrator(self) -> None:
+        """A new worker with the role."""
+        process = self._new("orchestrator")
+        place = orchestrator.Place(
+            settings=self.settings,
+            network=self.network,
+            group=self.groups["orchestrator"],
+            random=self.random,
+            empty=Catalog(self.policy),
+            now_ms=self.now_ms,
+            fail=lambda error: self.failed(process, error),
+        )
+        worker = OrchestratorProcess(place, self.promises.snapshots)
+        self.orchestrators[process] = worker
+        self._spawn(process, worker.run())
+
+    def start_bridge(self) -> None:
+        """A new worker with the role."""
+        process = self._new("bridge")
+        place = bridge.Place(
+            settings=self.settings,
+            network=self.network,
+            group=self.groups["bridge"],
+            hands=self.hands,
+            now_ms=self.now_ms,
+            fail=lambda error: self.failed(process, error),
+        )
+        worker = BridgeProcess(place)
+        self.bridges[process] = worker
+        self._spawn(process, worker.run())
+
+    def kill(self, process: Process) -> None:
+        """The process is gone; another one comes in its place, soon or after the group's time-out."""
+        if not process.alive:
+            return
+        self.ledger.note(f"{process.name} killed")
+        self.loop.kill(process)
+        again = self.start_orchestrator if process in self.orchestrators else self.start_bridge
+        delay_s = 0.5 if self.quiet else self.random.uniform(*RESTART_S)
+        self.loop.outside(delay_s, again)
+
+    def pause(self, process: Process) -> None:
+        """The process stands still for a while, often longer than its group waits for it."""
+        if process.paused or not process.alive:
+            return
+        self.ledger.note(f"{process.name} paused")
+        self.loop.pause(process)
+        self.loop.outside(self.random.uniform(*PAUSE_S), self.wake, process)
+
+    def wake(self, process: Process) -> None:
+        """It goes on."""
+        if process.paused:
+            self.ledger.note(f"{process.name} wakes")
+            self.woken_s[process] = self.loop.time()
+            self.loop.resume(process)
+
+    def failed(self, process: Process, error: BaseException) -> None:
+        """A role ended by itself: a broker that is away may do that, anything else is a defect."""
+        error = first_error(error) if isinstance(error, BaseExceptionGroup) else error
+        if not process.alive or isinstance(error, (Killed, asyncio.CancelledError)):
+            return
+        if isinstance(error, EXPECTED_ENDS):
+            self.counts["role ended itself, broker away"] += 1
+            self.kill(process)
+        else:
+            self.ledger.fail("no role ends by a defect", f"{process.name}: {error!r}")
+
+    def living(self, kind: str) -> list[Process]:
+        """Processes of a kind that live and do not stand still."""
+        known: Any = self.orchestrators if kind == "orchestrator" else self.bridges
+        return [process for process in known if process.alive and not process.paused]
+
+    def be_quiet(self) -> None:
+        """Nothing goes wrong any more."""
+        self.quiet = self.network.quiet = self.hands.quiet = True
+        self.jump_ms, self.stands_ms = 0, None
+        self.ledger.note("faults stop")
+        for process in [*self.orchestrators, *self.bridges]:
+            self.wake(process)
+
+    def _new(self, kind: str) -> Process:
+        known: Any = self.orchestrators if kind == "orchestrator" else self.bridges
+        process = self.loop.process(f"{kind}-{len(known) + 1}")
+        self.ledger.note(f"{process.name} starts")
+        return process
+
+    def _spawn(self, process: Process, work: Any) -> None:
+        before = passing.set(lambda name: self._passed(process, name))
+        self.loop.spawn(process, work)
+        passing.reset(before)
+
+    def _passed(self, process: Process, point: str) -> None:
+        """A named kill point."""
+        self.points[point] += 1
+        if point == "orchestrator.after_calls":
+            self.compare(process)
+        dice = 1.0 if self.quiet else self.random.random()
+        if dice < self.plot.kills:
+            self.counts[f"killed at {point}"] += 1
+            self.kill(process)
+            raise Killed
+        if dice < self.plot.kills + self.plot.pauses:
+            self.counts[f"paused at {point}"] += 1
+            self.pause(process)
+
+    # ---- the catalog
+
+    def publish(self) -> None:
+        """What the bridge that owns partition 0 would publish now."""
+        for record in self.toolbox.records():
+            self.publish_record(record)
+
+    def publish_record(self, record: CatalogRecord) -> None:
+        """One record, if it says something new."""
+        value = encode(record)
+        if self._published.get(record.key) != value:
+            self._published[record.key] = value
+            self.broker.append((self.topics.catalog, 0), [Draft(record.key, value)])
+
+    def switch(self, mode: Any) -> None:
+        """`pml speculation on|off`."""
+        data = SpeculationSwitch(mode=mode)
+        self.publish_record(CatalogRecord(kind="switch", id="speculation", data=data))
+
+    def newest_term(self, number: int) -> int:
+        """The newest counted `partition.taken` of a partition."""
+        return self.observer.terms.get(number, -1)
+
+    # ---- looking at what runs
+
+    def _reached_tool(
+        self, spec: ToolSpec, arguments: Mapping[str, Any], call_id: str, early: bool, session: str
+    ) -> None:
+        """A call has come to its tool."""
+        check = self.ledger.check
+        started = self.observer.calls.get(call_id)
+        check("a call that runs follows from the log", started is not None, call_id)
+        approved = self.promises.approved(spec.name, self.loop.time())
+        check("a tool without approval never runs unasked", approved, lambda: f"{call_id} {spec.name}")
+        if spec.writes(arguments):
+            self.reached[call_id] += 1
+            check("an unsafe call reaches its tool once", self.reached[call_id] == 1, call_id)
+            check("an unsafe call runs under a claim that counts", call_id in self.claimed(), call_id)
+            check("an unsafe call never runs early", not early, call_id)
+        process = PROCESS.get()
+        if early and process is not None and self.switched == "off":
+            since_s = self.loop.time() - max(self.switched_s, self.woken_s.get(process, 0.0))
+            check("a switch holds within two seconds", since_s <= SWITCH_S, f"{call_id} {since_s:.1f} s")
+        self.look_at_slots(process)
+
+    def claimed(self) -> set[str]:
+        """Calls with a claim that counts."""
+        records = self.broker.records(self.topics.call_claims)
+        counted = [r for r in records if dict(r.headers).get("pml-offset") == b"%d" % r.offset]
+        return {decode_claim(record.value).call_id for record in counted}
+
+    def look_at_slots(self, process: Process | None) -> None:
+        """Slots are bounded, and no real call waits behind a speculative one."""
+        worker = self.bridges.get(process) if process else None
+        if worker is None or worker.admission is None:
+            return
+        admission, check = worker.admission, self.ledger.check
+        check("bounds: slots of a bridge", admission.running <= self.settings.bridge.concurrency, "")
+        for name, lane in admission._lanes.items():
+            check("bounds: slots of a server", lane.running <= lane.limit, name)
+            early = [t for t in admission._running if t.speculative and t.server == name]
+            check("bounds: speculative slots", len(early) <= max(1, lane.limit - 1), name)
+
+    def look_around(self) -> None:
+        """What must hold at any moment, looked at now and then."""
+        for process in self.living("bridge"):
+            self._look_at_bridge(process)
+        for process in self.living("orchestrator"):
+            self._look_at_orchestrator(process)
+        faulty = self.plot.losses or self.plot.kills or self.plot.pauses or self.plot.events
+        patience_s = 45.0 if faulty else 3.0
+        for key in self.observer.live():
+            self._look_at_calls(key, patience_s)
+
+    def _look_at_bridge(self, process: Process) -> None:
+        worker, check = self.bridges[process], self.ledger.check
+        self.look_at_slots(process)
+        if worker.admission is None or worker.partitions is None:
+            return
+        admission = worker.admission
+        for name, lane in admission._lanes.items():
+            early = any(
+                t.speculative and t.server == name and t not in admission._leaving for t in admission._running
+            )
+            may_start = any(admission._session_free(ticket.session) > 0 for ticket in lane.real)
+            blocked = early and may_start and lane.running >= lane.limit
+            check("a real call never waits behind a speculative one", not blocked, process.name)
+        for part in worker.partitions.all():
+            most = self.settings.bridge.partition_in_flight_max
+            check("bounds: calls of a partition in flight", len(part.watermark) <= most + 1, process.name)
+
+    def _look_at_orchestrator(self, process: Process) -> None:
+        worker, check = self.orchestrators[process], self.ledger.check
+        for part in worker.ownership.all if worker.ownership else []:
+            limit = self.settings.orchestrator.queue_bytes + self.settings.orchestrator.chunk_bytes
+            check("bounds: bytes of a queue", part.inbox.size <= limit, process.name)
+            limit = self.settings.orchestrator.payload_cache_bytes
+            check("bounds: bytes of payloads", part.shell.payloads.size <= limit, process.name)
+
+    def _look_at_calls(self, key: bytes, patience_s: float) -> None:
+        """Whatever must be running was sent to the bridge (rule 5)."""
+        life = self.observer.lives[key]
+        assert life.session is not None
+        for run in life.session.runs.values():
+            for task in run.tasks.values() if run.live else ():
+                if task.status != "running" or task.call is None:
+                    continue
+                call_id = task.call.call_id
+                young = self.loop.time() - self.observer.calls[call_id].at_s < patience_s
+                check = self.ledger.check
+                check("what must be running was sent", young or call_id in self.observer.sent, call_id)
+
+    def compare(self, process: Process, everything: bool = False) -> None:
+        """The states that an owner has in memory are what any reader folds, byte for byte."""
+        worker = self.orchestrators[process]
+        if worker.ownership is None:
+            return
+        for part in worker.ownership.all:
+            lane = self.broker.lane((self.topics.events, part.number))
+            if not part.ready or part.end != lane.end:
+                continue
+            for key, life in self.observer.lives.items():
+                if life.session is None or partition_for(key) != part.number:
+                    continue
+                if everything or life.session.last_offset >= part.end - 8:
+                    own = part.states.get(key)
+                    same = own is not None and encode_session(own) == encode_session(life.session)
+                    self.ledger.check(
+                        "an owner's state is what the log folds to",
+                        same,
+                        lambda k=key: f"{process.name} {k!r}",
+                    )
+
+
+def key_of(tenant: str, session_id: str) -> bytes:
+    """The key of a session."""
+    return session_key(tenant, session_id)
