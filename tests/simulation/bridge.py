@@ -10,7 +10,7 @@ from typing import Any
 
 from aiokafka import TopicPartition
 
-from pml.schemas.catalog import SpeculationSwitch
+from pml.schemas.catalog import SpeculationMode, SpeculationSwitch
 from pml.schemas.codec import decode_catalog
 from pml.streams.bridge.admission import Admission
 from pml.streams.bridge.claims import Claims
@@ -44,6 +44,7 @@ class Place:
     network: Network
     group: Group
     hands: Hands
+    mode: SpeculationMode
     now_ms: Callable[[], int]
     fail: Callable[[BaseException], None]
 
@@ -89,7 +90,7 @@ class BridgeProcess:
         names = {spec.server for spec in place.hands.toolbox.specs.values()}
         servers: Any = {name: ServerDouble(name, place.hands) for name in sorted(names)}
         clients = await self._clients()
-        self.gate = gate = Gate(place.settings.speculation.mode, servers)
+        self.gate = gate = Gate(place.mode, servers)
         outcomes = Outcomes(topics.tool_outcomes, clients.outcomes)
         runner = Runner(servers, 1 << 20, outcomes.send, now_ms)
         self.admission = self._admission(servers)
@@ -141,13 +142,13 @@ class BridgeProcess:
                 self._fold(record)
             self.gate.permissions = place.hands.toolbox.permissions()
             self.gate.heard()
-            if not self.gate.open:
+            if not self.gate.open or self.gate.switches:
                 self.dispatcher.stop_speculating()
 
     def _fold(self, record: Any) -> None:
         assert self.gate is not None
         if record.value is None:
             return
-        data = decode_catalog(record.value).data
-        if isinstance(data, SpeculationSwitch):
-            self.gate.switch = data.mode
+        found = decode_catalog(record.value)
+        if isinstance(found.data, SpeculationSwitch):
+            self.gate.switches[found.id] = found.data.mode

@@ -188,6 +188,14 @@ def switch(stage: Stage) -> bool:
     return True
 
 
+def switch_scope(stage: Stage) -> bool:
+    """Speculation is turned off, to shadow, or on again, for one tenant, server or tool."""
+    spec = stage.random.choice(list(stage.toolbox.specs.values()))
+    scope = stage.random.choice([f"server={spec.server}", f"tool={spec.name}", "tenant=other"])
+    stage.switch(stage.random.choice(["off", "shadow", "on", "on"]), scope)
+    return True
+
+
 def lose_server(stage: Stage) -> bool:
     """A server cannot be listed any more, or again."""
     names = sorted({spec.server for spec in stage.toolbox.specs.values()})
@@ -297,6 +305,7 @@ FAULTS: dict[str, Fault] = {
     "definition changed": redefine,
     "time to live changed": change_ttl,
     "switch": switch,
+    "switch of a scope": switch_scope,
     "server unavailable": lose_server,
     "log time stands": stand,
     "log time jumps": jump,

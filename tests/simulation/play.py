@@ -23,6 +23,7 @@ from tests.simulation.ledger import Violation
 from tests.simulation.loop import SimulatedLoop, Stuck
 from tests.simulation.loop import play as play_loop
 from tests.simulation.observer import Observer
+from tests.simulation.people import Decider
 from tests.simulation.plays import Plot, plot_of
 from tests.simulation.settings import NUMBERS, session_names
 from tests.simulation.stage import Stage, key_of
@@ -87,7 +88,7 @@ def _played(seed: int, plot: Plot, mode: str) -> Result:
         toolbox = usual_tools(Random(f"{seed}/tools"))
         loop = SimulatedLoop(Random(f"{seed}/loop"), STEPS_MAX)
         stage = Stage(str(seed), plot, mode, loop, toolbox)
-        director = Director(stage, submissions(seed, plot, toolbox))
+        director = Director(stage, submissions(seed, plot, toolbox), seed)
         try:
             play_loop(loop, director.run())
         except Stuck as stuck:
@@ -117,9 +118,11 @@ def submissions(seed: int, plot: Plot, toolbox: Toolbox) -> list[Submission]:
 class Director:
     """Sends the commands, lets faults happen, waits for the end, and looks at everything once more."""
 
-    def __init__(self, stage: Stage, wanted: list[Submission]) -> None:
+    def __init__(self, stage: Stage, wanted: list[Submission], seed: int) -> None:
         self.stage, self.wanted = stage, wanted
-        self.sent: dict[bytes, set[str]] = {}
+        self.people = Decider(stage, seed)
+        self.sent = self.people.sent
+        self.asked = 0
 
     async def run(self) -> None:
         """The whole play."""
@@ -162,6 +165,7 @@ class Director:
             data=RunStart(workflow=Workflow.model_validate(item.workflow)),
         )
         self.sent.setdefault(key, set()).add(command.command_id)
+        self.asked += 1
         place = (self.stage.topics.commands, partition_for(key))
         self.stage.broker.append(place, [Draft(key, encode(command))])
 
@@ -178,6 +182,7 @@ class Director:
         while not self._settled() or (stage.plot.rate and stage.loop.time() < 4.0):
             await asyncio.sleep(LOOK_S)
             stage.look_around()
+            self.people.look()
             if not stage.quiet and stage.loop.time() > FAULTS_S:
                 stage.be_quiet()
             if stage.loop.time() > FAULTS_S + SETTLE_S:
@@ -194,7 +199,7 @@ class Director:
         observer = self.stage.observer
         answered = {key: {event.command_id for event in life.events} for key, life in observer.lives.items()}
         asked = [(k, c) for k, ids in self.sent.items() for c in ids if c not in answered.get(k, set())]
-        begun = sum(len(ids) for ids in self.sent.values()) >= len(self.wanted)
+        begun = self.asked >= len(self.wanted)
         return [*asked, *observer.live(), *([] if begun else ["not all commands were sent"])]
 
     def _last_look(self) -> None:
@@ -283,7 +288,7 @@ def results_of(observer: Observer) -> dict[str, Any]:
                 event.type == "task.failed" and data.final
             ):
                 found[name] = event.type
-            elif event.type in {"run.completed", "run.failed"}:
+            elif event.type in {"run.completed", "run.failed", "run.aborted"}:
                 found[name] = (event.type, sorted(data.executed_path), data.decisions)
     return found
 

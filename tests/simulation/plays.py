@@ -40,6 +40,7 @@ CATALOG = {
     "permission given back": 2.0,
     "definition changed": 1.0,
     "switch": 2.0,
+    "switch of a scope": 1.5,
     "server unavailable": 1.0,
     "time to live changed": 1.0,
 }

@@ -22,6 +22,8 @@ from tests.simulation.observer import Life, Observer, Started, occurred_ms
 from tests.simulation.tools import Toolbox, ToolFailed, ToolSpec, answer
 from tests.simulation.world import Execution, World, covers
 
+Sources = Mapping[str, tuple[str, int, int]]
+NO_SOURCES: Sources = {}
 EARLY = {"speculation", "joined", "repeat"}
 # A decision may be taken with what was known when its owner was paused, or its append in doubt.
 SNAPSHOTS_S = 40.0
@@ -64,9 +66,14 @@ class Promises:
         life = self.observer.lives[started.key]
         assert life.session is not None
         run = life.session.runs.get(call.run_id)
-        if run is None or run.graph is None or not run.live:
+        if run is None or run.graph is None or not run.live or call.task_id not in run.graph.nodes:
             return
-        wanted, missing = self.resolved(started.key, run, run.graph.nodes[call.task_id])
+        shadow = self.policy.speculation_mode == "shadow"
+        self.ledger.check(
+            "shadow mode calls nothing", not (shadow and call.speculative), lambda: call.call_id
+        )
+        sources = self._sources(life.session, started.data)
+        wanted, missing = self.resolved(started.key, run, run.graph.nodes[call.task_id], sources)
         check = self.ledger.check
         if call.speculative:
             check("early arguments are whole", not missing, lambda: f"{started.event.id} {missing}")
@@ -81,10 +88,8 @@ class Promises:
         node = run.graph.nodes[data.task_id] if run.graph else None
         assert node is not None
         spec = self.toolbox.specs[data.tool]
-        arguments = self.arguments(event_key(event), run, node)
-        check("condition 2: all arguments are known", arguments is not None, lambda: event.id)
-        if arguments is None:
-            return
+        arguments, missing = self.resolved(event_key(event), run, node, self._sources(before, data))
+        check("condition 2: all arguments are known", not missing, lambda: f"{event.id} {missing}")
         granted = any(
             may_run_early(spec, arguments, catalog, bool(node.references)) for catalog in self._recent(now_s)
         )
@@ -95,7 +100,8 @@ class Promises:
         sure = data.kind != "layer" or certain(run, node)
         check("condition 4: sure to run, or confident enough", sure, lambda: event.id)
         check("condition 4: confidence reaches the threshold", data.confidence >= data.threshold, event.id)
-        switched_on = any(catalog.speculates for catalog in self._recent(now_s))
+        tenant = before.tenant
+        switched_on = any(c.mode_of(tenant, data.tool) == "on" for c in self._recent(now_s))
         check("condition 6: speculation is on", switched_on and run.speculation == "on", lambda: event.id)
         self._within_budget(life)
 
@@ -145,7 +151,8 @@ class Promises:
         run = before.runs[event.run_id or ""]
         if data.served_by != "call" or data.effect != "read" or data.attempt > 1:
             return
-        on = run.speculation == "on" and all(c.speculates for c in self._recent(self.ledger.loop.time()))
+        recent = self._recent(self.ledger.loop.time())
+        on = run.speculation == "on" and all(c.mode_of(before.tenant, data.tool) == "on" for c in recent)
         same = [
             entry
             for entry in before.speculations.values()
@@ -187,6 +194,9 @@ class Promises:
         check = self.ledger.check
         check("served values follow this session's last write", not own, lambda: f"{event.id} {own}")
         check("what changes by itself is never served early", spec.kind != "clock", lambda: event.id)
+        entries = [catalog.permissions.tools.get(spec.name) for catalog in self._recent(now_s)]
+        fresh = asked_s < now_s or not all(entry is not None and entry.shared for entry in entries)
+        check("what others share is joined and never kept", fresh, lambda: event.id)
         if not changes:
             expected = expectation(spec, arguments, self.world)
             check(
@@ -214,22 +224,30 @@ class Promises:
 
     # ---- the definition
 
-    def arguments(self, key: bytes, run: Run, node: Node) -> dict[str, Any] | None:
-        """The arguments of a task as they are written; None where one of them has no value."""
-        found, missing = self.resolved(key, run, node)
-        return None if missing else found
+    def resolved(
+        self, key: bytes, run: Run, node: Node, sources: Sources = NO_SOURCES
+    ) -> tuple[dict[str, Any], set[str]]:
+        """The arguments that have a value, resolved here a second time, and the names of those without.
 
-    def resolved(self, key: bytes, run: Run, node: Node) -> tuple[dict[str, Any], set[str]]:
-        """The arguments that have a value, resolved here a second time, and the names of those without."""
+        `sources` are waiting results of tasks that have none of their own yet.
+        """
         start = self.observer.commands[key][run.run_id]
         context = {**(start.workflow.context if start.workflow else {}), **start.context}
         tasks = start.workflow.tasks if start.workflow else ()
         written = next(task.arguments for task in tasks if task.id == node.id)
-        found = {name: self._value(run, argument, context) for name, argument in written.items()}
+        found = {name: self._value(run, argument, context, sources) for name, argument in written.items()}
         missing = {name for name, value in found.items() if value is _NOTHING}
         return {name: value for name, value in found.items() if name not in missing}, missing
 
-    def _value(self, run: Run, argument: Any, context: Mapping[str, Any]) -> Any:
+    def _sources(self, session: Session, data: Any) -> Sources:
+        """The results of other speculations that an early call's arguments were taken from, by task."""
+        return {
+            entry.task_id: entry.result
+            for call_id in getattr(data, "sources", None) or ()
+            if (entry := session.speculations.get(call_id)) is not None and entry.result is not None
+        }
+
+    def _value(self, run: Run, argument: Any, context: Mapping[str, Any], sources: Sources) -> Any:
         if isinstance(argument, LiteralValue):
             return argument.value
         if not isinstance(argument, Reference):
@@ -237,7 +255,7 @@ class Promises:
         for part in argument.expression.split("|"):
             match = _PATH.fullmatch(part)
             assert match is not None, argument.expression
-            address = run.task(match.group(1)).result
+            address = run.task(match.group(1)).result or sources.get(match.group(1))
             if address is None:
                 continue
             outcome = self.observer.outcome_at(address)
@@ -290,7 +308,7 @@ def may_run_early(spec: ToolSpec, arguments: Mapping[str, Any], catalog: Catalog
         reading = True
     if any(arguments.get(name) not in allowed for name, allowed in entry.when.items()):
         return False
-    if not reading or listed.hints.read_only is False or entry.shared or not entry.cacheable:
+    if not reading or listed.hints.read_only is False or not entry.cacheable:
         return False
     return not (spec.open_world and derived and not entry.speculate_open_world)
 

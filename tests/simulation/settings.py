@@ -33,8 +33,7 @@ def settings() -> Settings:
 def policy(random: Random, mode: str) -> Policy:
     """Limits and time-outs of the core; a whole run takes less than a minute."""
     values: dict[str, Any] = {"budget_name": random.choice(["low", "normal", "normal", "high"])}
-    if mode == "off":
-        values["speculation_mode"] = "off"
+    values["speculation_mode"] = mode if mode == "off" else random.choice(["on"] * 19 + ["shadow"])
     return Policy(
         hash_key=KEY,
         task_timeout_ms=4_000,
@@ -43,6 +42,10 @@ def policy(random: Random, mode: str) -> Policy:
         bridge_grace_ms=1_000,
         session_ttl_ms=60_000,
         speculation_ttl_ms=random.choice([1_500, 5_000, 300_000]),
+        speculation_depth=random.choice([1, 1, 2, 3]),
+        cache_bytes=random.choice([400, 16_777_216, 16_777_216]),
+        decision_timeout_ms=random.choice([2_000, 8_000]),
+        on_timeout=random.choice(["abort", "continue"]),
         **values,
     )
 

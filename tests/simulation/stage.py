@@ -133,6 +133,7 @@ class Stage:
             network=self.network,
             group=self.groups["bridge"],
             hands=self.hands,
+            mode=self.policy.speculation_mode,
             now_ms=self.now_ms,
             fail=lambda error: self.failed(process, error),
         )
@@ -228,10 +229,10 @@ class Stage:
             self._published[record.key] = value
             self.broker.append((self.topics.catalog, 0), [Draft(record.key, value)])
 
-    def switch(self, mode: Any) -> None:
-        """`pml speculation on|off`."""
+    def switch(self, mode: Any, scope: str = "speculation") -> None:
+        """`pml speculation on|off|shadow`, for all or for a scope."""
         data = SpeculationSwitch(mode=mode)
-        self.publish_record(CatalogRecord(kind="switch", id="speculation", data=data))
+        self.publish_record(CatalogRecord(kind="switch", id=scope, data=data))
 
     def newest_term(self, number: int) -> int:
         """The newest counted `partition.taken` of a partition."""

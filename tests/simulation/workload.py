@@ -34,7 +34,8 @@ class Weaver:
             self._layer()
         options = {
             "timeout_s": random.choice([15, 25, 40]),
-            "speculation": "off" if random.random() < 0.05 else "on",
+            "speculation": random.choice(["on"] * 18 + ["off", "shadow"]),
+            **self._decision_points(),
         }
         context = {"where": random.choice(PATHS), "method": random.choice(["GET", "POST"])}
         return {
@@ -44,6 +45,14 @@ class Weaver:
             "tasks": self.tasks,
             "decisions": self.decisions,
         }
+
+    def _decision_points(self) -> dict[str, Any]:
+        """Now and then the run waits for somebody's word, between its layers or where something failed."""
+        if self.random.random() > 0.25:
+            return {}
+        named = self.random.choice(self.tasks)["id"]
+        points = self.random.choice([["per_layer"], ["on_error"], [named], ["on_error", named]])
+        return {"decision_points": points} if self.random.random() < 0.7 else {"per_layer_validation": True}
 
     def _layer(self) -> None:
         random = self.random
