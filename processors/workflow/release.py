@@ -140,7 +140,9 @@ def _usable(draft: Draft, entry: Speculation) -> bool:
     if entry.stale:
         return False
     if entry.result is None:
-        return entry.status == "running" and entry.call.started_ms + entry.call.ttl_ms > draft.now_ms
+        # What is never kept (TTL 0) may be joined for as long as it runs.
+        young = not entry.call.ttl_ms or entry.call.started_ms + entry.call.ttl_ms > draft.now_ms
+        return entry.status == "running" and young
     return entry.expires_ms > draft.now_ms and draft.has(entry.result)
 
 
