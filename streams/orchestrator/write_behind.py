@@ -95,7 +95,8 @@ class WriteBehind:
     async def write(self) -> None:
         """(1) states and definitions, awaited, (2) the marker as it was before them.
 
-        Nothing is written while the partition is being taken, or was lost to another owner.
+        Nothing is written while the partition is being taken, or was lost to another owner, and nothing
+        more under a term that has ended meanwhile.
 
         Raises:
             InDoubt, BrokerUnavailable: something may be written, or be written late.
@@ -104,10 +105,12 @@ class WriteBehind:
         if pending is None:
             return
         for batch in cut(_outgoing(pending.records(self._partition.number)), BATCH_BYTES):
-            await self._append(batch)
+            if not await self._append(batch, pending.term):
+                return
         crash_point("orchestrator.after_states")
         marker = Outgoing(marker_key(self._partition.number), write_marker(pending.marker))
-        await self._append([marker])
+        if not await self._append([marker], pending.term):
+            return
         crash_point("orchestrator.after_marker")
 
     async def sweep(self, at_ms: int) -> int:
@@ -121,11 +124,12 @@ class WriteBehind:
         self._swept_at = _now_s()
         if len(self._partition.inbox) or not self._partition.ready:
             return 0
-        expired = set(self._expired(at_ms))
+        expired, term = set(self._expired(at_ms)), self._partition.term
         keys = [life_key(self._partition.number, life) for life in expired]
         keys += self._partition.table.definitions(expired)
         for batch in cut([Outgoing(key, None) for key in keys], BATCH_BYTES):
-            await self._append(batch)
+            if not await self._append(batch, term):
+                return 0
         for life in expired:
             self._partition.states.drop(life.session, life.epoch)
         return len(expired)
@@ -148,11 +152,22 @@ class WriteBehind:
         }
         return Pending(partition.term, marker, definitions, sessions, untouched)
 
-    async def _append(self, batch: list[Outgoing]) -> None:
-        await self._partition.shell.outbox.send(self._changelog, self._partition.number, batch)
+    async def _append(self, batch: list[Outgoing], term: int) -> bool:
+        """Write one batch of a term; False where the partition is not ours under it, before or by now.
+
+        An owner that stood still in the middle of this may have taken the partition again: what the batch
+        holds is then older than what is known.
+        """
+        partition = self._partition
+        if partition.term != term or not partition.ready:
+            return False
+        await partition.shell.outbox.send(self._changelog, partition.number, batch)
+        if partition.term != term:
+            return False
         changes = {record.key or b"": record.value for record in batch}
-        self._partition.table.apply(changes)
-        self._partition.states.written(stored_among(changes))
+        partition.table.apply(changes)
+        partition.states.written(stored_among(changes))
+        return True
 
     async def _begin_new_term(self, doubt: InDoubt | BrokerUnavailable) -> None:
         """What is in doubt may be written late, over something newer of the same term: take another one."""

@@ -21,6 +21,7 @@ from tests.simulation.broker import Broker, Record
 from tests.simulation.ledger import Ledger
 
 TaskKey = tuple[bytes, int, str, str]
+BEGINNINGS = {"task.started", "speculation.started", "speculation.verifying", "internal.started"}
 FINAL = {"task.completed", "task.skipped", "task.unknown"}
 
 
@@ -165,7 +166,7 @@ class Observer:
     def _note(self, life: Life, event: Event, key: bytes) -> None:
         data: Any = event.data
         now_s = self.ledger.loop.time()
-        if event.type in {"task.started", "speculation.started", "internal.started"}:
+        if event.type in BEGINNINGS:
             started = Started(event, now_s, key, event.type == "speculation.started")
             if started.speculative or data.call_id not in self.calls:
                 self.calls[data.call_id] = started

@@ -58,6 +58,8 @@ class Promises:
         elif event.type == "task.started":
             self._asked[event_key(event), event.run_id or "", _task_id(event)] = now_s, occurred_ms(event)
             self._called(life, before, event)
+        elif event.type == "speculation.diverged":
+            self._diverged(event)
         elif event.type == "task.completed":
             self._completed(life, before, event, now_s)
 
@@ -195,7 +197,8 @@ class Promises:
         check("served values follow this session's last write", not own, lambda: f"{event.id} {own}")
         check("what changes by itself is never served early", spec.kind != "clock", lambda: event.id)
         entries = [catalog.permissions.tools.get(spec.name) for catalog in self._recent(now_s)]
-        fresh = asked_s < now_s or not all(entry is not None and entry.shared for entry in entries)
+        shared = all(entry is not None and entry.shared for entry in entries)
+        fresh = data.call_id == execution.call_id or not shared
         check("what others share is joined and never kept", fresh, lambda: event.id)
         if not changes:
             expected = expectation(spec, arguments, self.world)
@@ -222,6 +225,13 @@ class Promises:
             self.eligible["eligible"] += 1
             self.eligible["speculated"] += bool(data.speculable)
             self.eligible[f"served by {data.served_by}"] += 1
+
+    def _diverged(self, event: Event) -> None:
+        """A hit that was called again gave something else: somebody outside changed what it read."""
+        data: Any = event.data
+        read = self.toolbox.specs[data.tool].root
+        others = [change for change in self.world.changes if covers(read, change.resource)]
+        self.ledger.check("hits differ only where the world changed", bool(others), lambda: event.id)
 
     # ---- the definition
 

@@ -44,6 +44,7 @@ def policy(random: Random, mode: str) -> Policy:
         speculation_ttl_ms=random.choice([1_500, 5_000, 300_000]),
         speculation_depth=random.choice([1, 1, 2, 3]),
         cache_bytes=random.choice([400, 16_777_216, 16_777_216]),
+        verified_share=random.choice([0.0, 0.0, 0.3]),
         decision_timeout_ms=random.choice([2_000, 8_000]),
         on_timeout=random.choice(["abort", "continue"]),
         **values,
