@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -114,8 +115,14 @@ class ChunkConsumer(driver.Consumer):
             return
         for tp, message in self._messages(records):
             if await self._is_wanted(tp, records):
-                self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
+                self._note_end(tp)
                 yield tp, message
+
+    def _note_end(self, tp: TP) -> None:
+        """Tell Faust's monitor where the partition ends."""
+        # aiokafka asserts that the partition is ours; its thread may lose it at this very moment.
+        with suppress(AssertionError, AttributeError):
+            self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
 
     async def _is_wanted(self, tp: TP, fetched: Fetched) -> bool:
         while self._is_current(tp, fetched) and not self.should_stop:

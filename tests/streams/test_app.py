@@ -192,6 +192,23 @@ async def test_what_was_fetched_before_a_seek_is_passed_over(ready: ChunkApp) ->
     assert not consumer._is_current(tp, fetched), "inputs wait until the rebalance has sought them"
 
 
+async def test_a_partition_that_is_lost_while_it_is_delivered_ends_nobody(
+    ready: ChunkApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready.finalize()
+    consumer, tp = ready.consumer, TP("in", 0)
+
+    def lost(_: TP) -> int:
+        raise AssertionError("Partition is not assigned")
+
+    monkeypatch.setattr(consumer._thread, "highwater", lost)
+    consumer._note_end(tp)
+    assert tp not in ready.monitor.tp_end_offsets
+    monkeypatch.setattr(consumer._thread, "highwater", lambda _: 7)
+    consumer._note_end(tp)
+    assert ready.monitor.tp_end_offsets[tp] == 7
+
+
 async def test_commits_follow_the_highest_acknowledged_chunk(ready: ChunkApp) -> None:
     ready.finalize()
     consumer, tp = ready.consumer, TP("in", 0)

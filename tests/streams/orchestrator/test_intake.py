@@ -87,13 +87,13 @@ def test_a_command_that_cannot_be_read_is_answered_where_its_id_is_known(
 
 
 def test_a_planned_command_is_an_input_and_no_poison() -> None:
-    found = read(TOPICS, Record(orjson.dumps(START | {"type": "run.abort"})))
+    found = read(TOPICS, Record(orjson.dumps(START | {"type": "run.score"})))
     assert isinstance(found, Input)
     assert found.message == Unreadable(
         "UNKNOWN_TYPE_OR_VERSION",
         found.message.message,
         "c",
-        "run.abort",  # type: ignore[union-attr]
+        "run.score",  # type: ignore[union-attr]
     )
 
 
