@@ -28,6 +28,7 @@ class CallRun(CallRecord):
 
     `deadline_at` is the log time after which it must not be started any more.
     `definition` is the hash of the tool as the orchestrator saw it (empty where unknown).
+    `approval_id` names the person's approval that the call needed.
     """
 
     TYPE = "call.run"
@@ -44,6 +45,7 @@ class CallRun(CallRecord):
     timeout_ms: int
     deadline_at: str
     isolation: Literal["shared", "tenant", "session"] = "shared"
+    approval_id: str | None = None
 
 
 class CallCancel(CallRecord):

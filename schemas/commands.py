@@ -57,6 +57,16 @@ class RunAbort(CommandData):
     reason: Why = ""
 
 
+class ApprovalDecide(CommandData):
+    """A person's word about one call: approve or reject. Nobody else's counts."""
+
+    TYPE = "approval.decide"
+
+    approval_id: Name
+    decision: Literal["approve", "reject"]
+    reason: Why = ""
+
+
 class DeadlineReach(CommandData):
     """The orchestrator's own clock: this deadline is due."""
 
@@ -83,7 +93,7 @@ class Command(Model):
 
 
 COMMANDS: dict[str, type[CommandData]] = {
-    model.TYPE: model for model in (RunStart, RunContinue, RunAbort, DeadlineReach)
+    model.TYPE: model for model in (RunStart, RunContinue, RunAbort, ApprovalDecide, DeadlineReach)
 }
 
 PLANNED_COMMANDS = frozenset(
@@ -92,7 +102,6 @@ PLANNED_COMMANDS = frozenset(
         "run.retry",
         "run.score",
         "task.resolve",
-        "approval.decide",
     }
 )
 """Commands of the contract that this release answers with NOT_SUPPORTED."""

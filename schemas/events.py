@@ -170,6 +170,59 @@ class DecisionMade(Decided):
     run_status: Literal["running", "waiting"] = "running"
 
 
+class ApprovalRequested(EventData):
+    """A call waits for a person until `expires_at`: what it would do, and with which arguments.
+
+    An approval is for exactly these arguments and this definition of the tool. `code` says why it is
+    needed: APPROVAL_REQUIRED (its entry wants it for each call) or TOOL_NOT_APPROVED (it has no entry).
+    """
+
+    TYPE = "approval.requested"
+
+    approval_id: str
+    task_id: str
+    layer: int
+    tool: str
+    description: str = ""
+    arguments: Json = None
+    arguments_hash: str
+    effect: Effect
+    touches: tuple[str, ...] = ()
+    definition: str = ""
+    code: str
+    message: str
+    expires_at: str
+
+
+class ApprovalSettled(Decided):
+    """What the ends of a request have in common; `run_status` is the run's status from here."""
+
+    approval_id: str
+    task_id: str
+    tool: str
+    run_status: Literal["running", "waiting"] = "running"
+
+
+class ApprovalGranted(ApprovalSettled):
+    """A person approved the call; it begins unless it has changed meanwhile."""
+
+    TYPE = "approval.granted"
+
+
+class ApprovalRejected(ApprovalSettled):
+    """A person rejected the call; its task fails with APPROVAL_REJECTED."""
+
+    TYPE = "approval.rejected"
+
+
+class ApprovalExpired(ApprovalSettled):
+    """Nobody decided in time (`timeout`), or the run ended before (`run_ended`)."""
+
+    TYPE = "approval.expired"
+
+    because: Literal["timeout", "run_ended"] = "timeout"
+
+
 class LayerReleased(EventData):
     """Everything before this layer has ended; these tasks may start."""
 
@@ -224,6 +277,7 @@ class TaskStarted(Started):
     serves: int | None = None
     served_by: ServedBy = "call"
     speculable: bool = False
+    approval_id: str | None = None
 
 
 class SpeculationStarted(Started):
@@ -540,6 +594,10 @@ EVENTS: dict[str, type[EventData]] = {
         CheckpointReached,
         DecisionRequired,
         DecisionMade,
+        ApprovalRequested,
+        ApprovalGranted,
+        ApprovalRejected,
+        ApprovalExpired,
         LayerReleased,
         BranchTaken,
         TaskStarted,

@@ -41,6 +41,11 @@ def call_id(started_event_id: str) -> str:
     return "call_" + hashlib.blake2b(started_event_id.encode(), digest_size=12).hexdigest()
 
 
+def approval_id(requested_event_id: str) -> str:
+    """The id of the approval that an `approval.requested` event asks for."""
+    return "apr_" + hashlib.blake2b(requested_event_id.encode(), digest_size=12).hexdigest()
+
+
 def derived_run_id(tenant: str, session_id: str, command_id: str) -> str:
     """The run of a command that names none: the same command asks for the same run."""
     asked = f"{tenant}/{session_id}:{command_id}"

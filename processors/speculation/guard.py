@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pml.schemas.calls import Effect
@@ -74,6 +74,17 @@ def grant(
         _open_world(permission, hints, trusted),
         definition,
     )
+
+
+def grant_if_approved(
+    tool: str, arguments: Mapping[str, Any], permissions: PermissionFile, server: ServerTools | None
+) -> Grant:
+    """What a call may do once a person has approved it: as its entry says, else as the strictest would."""
+    pattern, permission = permissions.find(tool) or ("", Permission())
+    entry = permission.model_copy(update={"approval": "auto", "definition": None})
+    granted = grant(tool, arguments, PermissionFile(tools={"*": entry}), server)
+    assert isinstance(granted, Grant)
+    return replace(granted, pattern=pattern)
 
 
 def can_speculate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pml.processors.workflow.consent import withdraw
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.release import skip_task
 from pml.processors.workflow.settling import abandon_call, discard_all, fail_task
@@ -17,6 +18,8 @@ def stop(draft: Draft, run_id: str, because: str, error: CallError = _STOPPED) -
     discard_all(draft, run_id, "aborted")
     for node in run.graph.nodes.values():
         task = draft.run(run_id).task(node.id)
+        if task.awaits_approval:
+            withdraw(draft, run_id, node.id, "run_ended")
         if task.status == "pending":
             skip_task(draft, run_id, node, "run_ended", because)
         elif task.status == "running" and task.call and task.call.effect == "read":

@@ -131,4 +131,10 @@ def call_run(session: Session, item: Wanted, arguments: dict[str, Any]) -> CallR
         timeout_ms=item.call.timeout_ms,
         deadline_at=to_rfc3339(item.call.deadline_ms),
         isolation=item.call.isolation,
+        approval_id=_approval_id(item),
     )
+
+
+def _approval_id(item: Wanted) -> str | None:
+    approval = None if item.speculative else item.run.task(item.task_id).approval
+    return approval.approval_id if approval else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pml.processors.workflow.approvals import decide_approval
 from pml.processors.workflow.deciding import abort_run, continue_run
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.obedience import (
@@ -17,13 +18,14 @@ from pml.processors.workflow.obedience import (
 )
 from pml.processors.workflow.starting import reject
 from pml.processors.workflow.state import Session
-from pml.schemas.commands import Command, CommandData, RunAbort, RunContinue
+from pml.schemas.commands import ApprovalDecide, Command, CommandData, RunAbort, RunContinue
 from pml.schemas.errors import Refused
 from pml.schemas.events import CommandAttached
 
-_HANDLERS: dict[type[CommandData], Callable[[Draft, str, Any, Decision], None]] = {
+_HANDLERS: dict[type[CommandData], Callable[[Draft, Command, Any, Decision], None]] = {
     RunContinue: continue_run,
     RunAbort: abort_run,
+    ApprovalDecide: decide_approval,
 }
 
 
@@ -40,7 +42,7 @@ def obey(draft: Draft, command: Command, known: Session | None) -> bool:
             run = known_run(draft, command.run_id or "")
             draft.emit(CommandAttached(status=run.status), run_id=run.run_id)
             return False
-        _HANDLERS[type(command.data)](draft, command.run_id or "", command.data, decision_of(draft, command))
+        _HANDLERS[type(command.data)](draft, command, command.data, decision_of(draft, command))
     except Refused as error:
         reject(draft, command.type, error, command.run_id)
         return False

@@ -4,37 +4,36 @@ from __future__ import annotations
 
 from pml.processors.workflow.aborting import stop
 from pml.processors.workflow.advance import advance
+from pml.processors.workflow.consent import NOBODY
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.evolve_decisions import waits_for_approval
 from pml.processors.workflow.obedience import Decision, NotWaiting, live_run
 from pml.processors.workflow.state import Run
-from pml.schemas.commands import RunAbort, RunContinue
+from pml.schemas.commands import Command, RunAbort, RunContinue
 from pml.schemas.events import Choice, DecisionMade
 
-_CLOCK = Decision("pml", "", "")
 
-
-def continue_run(draft: Draft, run_id: str, data: RunContinue, decision: Decision) -> None:
+def continue_run(draft: Draft, command: Command, data: RunContinue, decision: Decision) -> None:
     """Release the next layer of a run that waits.
 
     Raises:
         Refused: there is no such run, or it does not wait at this checkpoint.
     """
-    run = live_run(draft, run_id)
+    run = live_run(draft, command.run_id or "")
     waiting_at(run, data.checkpoint_id)
     _made(draft, run, "continue", decision)
-    advance(draft, run_id)
+    advance(draft, run.run_id)
 
 
-def abort_run(draft: Draft, run_id: str, _: RunAbort, decision: Decision) -> None:
+def abort_run(draft: Draft, command: Command, _: RunAbort, decision: Decision) -> None:
     """Stop a run that has not ended.
 
     Raises:
         Refused: there is no such run, it has ended, or it is being stopped already.
     """
-    run = live_run(draft, run_id)
+    run = live_run(draft, command.run_id or "")
     if run.waits.abort is not None:
-        raise NotWaiting(f"{run_id} is being stopped already; it waits for an unsafe call that runs")
+        raise NotWaiting(f"{run.run_id} is being stopped already; it waits for an unsafe call that runs")
     _abort(draft, run, decision)
 
 
@@ -44,9 +43,9 @@ def reach_decision(draft: Draft, run: Run, checkpoint_id: str) -> None:
     if pause is None or pause.checkpoint_id != checkpoint_id or pause.deadline_ms > draft.now_ms:
         return
     if pause.on_timeout == "abort":
-        _abort(draft, run, _CLOCK, timed_out=True)
+        _abort(draft, run, NOBODY, timed_out=True)
         return
-    _made(draft, run, "continue", _CLOCK, timed_out=True)
+    _made(draft, run, "continue", NOBODY, timed_out=True)
     advance(draft, run.run_id)
 
 
@@ -58,7 +57,8 @@ def waiting_at(run: Run, checkpoint_id: str | None) -> None:
     """
     pause = run.waits.pause
     if pause is None:
-        raise NotWaiting(f"{run.run_id} does not wait for a decision; it is {run.status}")
+        what = "it waits for a person's approval" if run.status == "waiting" else f"it is {run.status}"
+        raise NotWaiting(f"{run.run_id} does not wait at a checkpoint; {what}")
     if checkpoint_id not in {None, pause.checkpoint_id}:
         raise NotWaiting(f"{run.run_id} waits at {pause.checkpoint_id}, not at {checkpoint_id}")
 

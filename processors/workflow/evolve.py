@@ -127,6 +127,7 @@ def _branch_taken(session: Session, event: e.Event, data: e.BranchTaken) -> Sess
 
 def _task_started(session: Session, event: e.Event, data: e.TaskStarted) -> Session:
     run = _run(session, event)
+    before = run.task(data.task_id)
     task = TaskState(
         status="running",
         attempt=data.attempt,
@@ -136,6 +137,8 @@ def _task_started(session: Session, event: e.Event, data: e.TaskStarted) -> Sess
         serves=data.serves,
         speculable=data.speculable,
         replaces=_replaces(session, event, data),
+        earlier=before.earlier,
+        approval=before.approval if data.approval_id else None,
     )
     started = _with_task(session, run, data.task_id, task)
     return _without_overlapping(started, data.touches) if data.effect == "write" else started
@@ -147,6 +150,7 @@ def _task_completed(session: Session, event: e.Event, data: e.TaskCompleted) -> 
         run.task(data.task_id),
         status="completed",
         call=None,
+        approval=None,
         replaces=False,
         result=address_of(data.result_ref),
     )
@@ -166,7 +170,7 @@ def _task_failed(session: Session, event: e.Event, data: e.TaskFailed) -> Sessio
         return _with_task(session, run, data.task_id, waiting)
     run = _count_miss(run, data)
     first = run.first_failure or ("" if run.node(data.task_id).safe_to_fail else data.task_id)
-    failed = replace(before, status="failed", attempt=data.attempt, call=None)
+    failed = replace(before, status="failed", attempt=data.attempt, call=None, approval=None)
     return _with_task(
         session, replace(run, first_failure=first, path=(*run.path, data.task_id)), data.task_id, failed
     )

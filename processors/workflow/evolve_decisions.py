@@ -7,7 +7,7 @@ from typing import Any
 
 from pml.processors.workflow.copying import replace
 from pml.processors.workflow.folding import run_of, with_run
-from pml.processors.workflow.state import Abort, Pause, Run, RunStatus, Session
+from pml.processors.workflow.state import Abort, Approval, Pause, Run, RunStatus, Session, TaskState
 from pml.schemas import events as e
 from pml.schemas.times import from_rfc3339
 
@@ -64,12 +64,41 @@ def waits_for_somebody(run: Run) -> bool:
     return run.live and (run.waits.pause is not None or waits_for_approval(run))
 
 
-def waits_for_approval(run: Run) -> bool:
-    """Whether a person has been asked about one of its calls."""
-    return any(task.awaits_approval for task in run.tasks.values())
+def waits_for_approval(run: Run, but: str = "") -> bool:
+    """Whether a person has been asked about one of its calls, the task `but` left aside."""
+    return any(task.awaits_approval for name, task in run.tasks.items() if name != but)
+
+
+def _approval_requested(session: Session, event: e.Event, data: e.ApprovalRequested) -> Session:
+    run, expires_ms = run_of(session, event), from_rfc3339(data.expires_at)
+    approval = Approval(data.approval_id, data.arguments_hash, data.definition, expires_ms)
+    asked = replace(run.task(data.task_id), approval=approval, retry_ms=None)
+    return _with_approval(session, run, data.task_id, asked)
+
+
+def _approval_granted(session: Session, event: e.Event, data: e.ApprovalGranted) -> Session:
+    run = run_of(session, event)
+    task = run.task(data.task_id)
+    assert task.approval is not None
+    approved = replace(task, approval=replace(task.approval, granted=True))
+    return _with_approval(session, run, data.task_id, approved)
+
+
+def _approval_denied(session: Session, event: e.Event, data: e.ApprovalSettled) -> Session:
+    run = run_of(session, event)
+    return _with_approval(session, run, data.task_id, replace(run.task(data.task_id), approval=None))
+
+
+def _with_approval(session: Session, run: Run, task_id: str, task: TaskState) -> Session:
+    changed = replace(run, tasks={**run.tasks, task_id: task})
+    return with_run(session, waiting_or_not(changed, session.last_event_ms))
 
 
 DECISIONS: dict[str, Callable[[Session, e.Event, Any], Session]] = {
     e.DecisionRequired.TYPE: _decision_required,
     e.DecisionMade.TYPE: _decision_made,
+    e.ApprovalRequested.TYPE: _approval_requested,
+    e.ApprovalGranted.TYPE: _approval_granted,
+    e.ApprovalRejected.TYPE: _approval_denied,
+    e.ApprovalExpired.TYPE: _approval_denied,
 }

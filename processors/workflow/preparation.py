@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pml.processors.speculation.guard import Grant, Refusal, grant, listed_tool
+from pml.processors.speculation.guard import Grant, Refusal, grant, grant_if_approved, listed_tool
 from pml.processors.speculation.touches import touches_of
 from pml.processors.workflow.arguments import Resolved, Unresolved, resolve, resolve_strictly
 from pml.processors.workflow.catalog import Catalog
@@ -23,11 +23,13 @@ from pml.schemas.sanitiser import sanitise
 from pml.schemas.times import to_rfc3339
 
 ARGUMENTS_BYTES_MAX = 1_048_576
+# A person may allow these calls one by one.
+_ASKED = frozenset({"APPROVAL_REQUIRED", "TOOL_NOT_APPROVED"})
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A call that can be made."""
+    """A call that can be made; where `consent` says why, only with a person's approval."""
 
     node: Node
     arguments: dict[str, Any]
@@ -37,6 +39,7 @@ class Prepared:
     arguments_hash: str
     granted: Grant
     touches: tuple[str, ...]
+    consent: Refusal | None = None
 
     @property
     def reads(self) -> bool:
@@ -82,15 +85,19 @@ def _prepared(
         return _refused(node, "UNRESOLVED_ARGUMENT", "VALIDATION", resolved.message)
     server = draft.catalog.server_of(node.tool)
     granted = grant(node.tool, resolved.arguments, draft.catalog.permissions, server)
+    consent = granted if isinstance(granted, Refusal) else None
     if isinstance(granted, Refusal):
-        return _refused(node, granted.code, "PERMISSION", granted.message)
+        if strictly or granted.code not in _ASKED:
+            return _refused(node, granted.code, "PERMISSION", granted.message)
+        granted = grant_if_approved(node.tool, resolved.arguments, draft.catalog.permissions, server)
     written = canonical_json(resolved.arguments)
     if len(written) > ARGUMENTS_BYTES_MAX:
         return _refused(
             node, "ARGUMENTS_TOO_LARGE", "VALIDATION", f"{len(written)} bytes; at most {ARGUMENTS_BYTES_MAX}"
         )
     arguments_hash = keyed_hash(written, draft.catalog.policy.hash_key)
-    return _assembled(node, resolved, arguments_hash, granted)
+    found = _assembled(node, resolved, arguments_hash, granted)
+    return found if consent is None else replace(found, consent=consent)
 
 
 def _assembled(node: Node, resolved: Resolved, arguments_hash: str, granted: Grant) -> Prepared:

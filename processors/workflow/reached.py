@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pml.processors.workflow.aborting import stop
 from pml.processors.workflow.advance import advance
+from pml.processors.workflow.approvals import reach_approval
 from pml.processors.workflow.deciding import reach_decision
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.internal import give_up_internal
@@ -45,6 +46,8 @@ def reach_deadline(draft: Draft, command: Command, data: DeadlineReach) -> None:
         return
     if data.kind == "decision":
         reach_decision(draft, run, data.target)
+    elif data.kind == "approval":
+        reach_approval(draft, run, data.target)
     elif data.kind == "run":
         if run.status == "running" and run.deadline_ms <= draft.now_ms:
             _end_run(draft, run_id)

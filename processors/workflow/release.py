@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pml.processors.speculation.touches import any_overlap
 from pml.processors.workflow.calls import Wanted, call_run
+from pml.processors.workflow.consent import ask, given
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.evolve import joined_calls
 from pml.processors.workflow.graph import OTHERWISE, Node
@@ -96,11 +97,14 @@ def skip_task(draft: Draft, run_id: str, node: Node, reason: str, because: str) 
 
 
 def start_task(draft: Draft, run_id: str, prepared: Prepared, attempt: int, fresh: bool = False) -> None:
-    """Serve a task, join it to a running speculation, or call its tool.
+    """Serve a task, join it to a running speculation, or call its tool; or ask a person first.
 
     `fresh` asks for a real call whatever the cache holds.
     """
-    reusable = prepared.reads and not fresh
+    if not given(draft.run(run_id).task(prepared.node.id), prepared):
+        ask(draft, run_id, prepared)
+        return
+    reusable = prepared.reads and not fresh and prepared.consent is None
     entry = find_entry(draft, draft.run(run_id), prepared) if reusable else None
     if entry is None:
         _call_tool(draft, run_id, prepared, attempt)
@@ -156,6 +160,7 @@ def _emit_started(
     entry: Speculation | None = None,
 ) -> None:
     run = draft.run(run_id)
+    approval = run.task(prepared.node.id).approval
     fields = started_fields(draft, prepared)
     if entry is not None and entry.status == "running":
         fields["call_id"] = entry.call.call_id
@@ -167,6 +172,7 @@ def _emit_started(
             serves=entry.call.started_seq if entry else None,
             served_by=served_by,
             speculable=run.task(prepared.node.id).speculable,
+            approval_id=approval.approval_id if prepared.consent and approval else None,
         ),
         run,
     )

@@ -5,12 +5,14 @@ it takes one, the line `----`, and what came out: one line an event with all its
 
     start RUN [context=JSON] [command=ID]   body: a workflow as YAML
     send TYPE RUN [as=WHO] [command=ID]     body: what the command says, as YAML
+    approve TASK | reject TASK [as=WHO]     the newest approval that the task asked for; body: a reason
     record                                  body: any command as YAML, as it would lie in pml.commands
     answer TASK JSON [MS]                   the call of TASK (or RUN/TASK) gives this structured content
     fail TASK CODE [retryable] [unstarted]  it gives this error
     again TASK JSON                         the call that TASK had last is answered once more
     catalog                                 body: permissions, required, schemas, unavailable, policy,
                                             threshold, branches (decision: outcome: count), diverged
+    definition TOOL HASH                    the server lists the tool with another definition
     time +MS                                the log's time goes on
     reach [KIND TASK]                       the earliest deadline comes; or one is named that is not due
     lose command RUN | result TASK | speculation TASK    a full value is past its retention
@@ -98,6 +100,24 @@ class Scenario:
         options = dict(word.split("=", 1) for word in words)
         who = options.get("as", "person:ada")
         return self.world.send(kind, run_id, data, who, options.get("command"))
+
+    def _approve(self, data: Any, task_id: str, *words: str) -> Step:
+        return self._word(data, "approve", task_id, words)
+
+    def _reject(self, data: Any, task_id: str, *words: str) -> Step:
+        return self._word(data, "reject", task_id, words)
+
+    def _word(self, data: Any, decision: str, task_id: str, words: tuple[str, ...]) -> Step:
+        asked = [event for event in self.world.of_type("approval.requested") if event.data.task_id == task_id]
+        said = {"approval_id": asked[-1].data.approval_id, "decision": decision, **(data or {})}
+        return self._send(said, "approval.decide", asked[-1].run_id or "", *words)
+
+    def _definition(self, _: None, tool: str, definition: str) -> None:
+        server_name, _, name = tool.partition(":")
+        server = self.world.catalog.servers[server_name]
+        changed = {"definition": definition}
+        tools = tuple(item.model_copy(update=changed if item.name == name else {}) for item in server.tools)
+        self._publish("tool", server_name, server.model_copy(update={"tools": tools}))
 
     def _record(self, fields: dict[str, Any]) -> Step:
         try:

@@ -127,6 +127,7 @@ class Play:
         assert encode_session(folded) == encode_session(self.world.session)
         assert folded == self.world.session
         self.check_decisions()
+        self.check_approvals()
         ends = [
             event
             for event in self.world.events
@@ -158,6 +159,42 @@ class Play:
         if self.random.random() < 0.2 and self.world.session.obeyed:
             again = self.random.choice(list(self.world.session.obeyed))
             self.take(self.world.send(kind, run_id, data, command_id=again))
+
+    def answer_request(self) -> None:
+        """A person, or somebody who is none, answers a request that is open, or one that was."""
+        asked = self.world.of_type("approval.requested")
+        if not asked:
+            return
+        event = self.random.choice(asked)
+        data = {
+            "approval_id": event.data.approval_id,
+            "decision": self.random.choice(["approve", "approve", "reject"]),
+        }
+        who = self.random.choice(["person:ada", "person:ada", "agent:planner"])
+        step = self.world.send("approval.decide", event.run_id or "", data, who)
+        self.take(step)
+        assert who == "person:ada" or step.events[-1].type == "command.rejected"
+
+    def check_approvals(self) -> None:
+        """Each request ends once at most, and only a granted one leads to the call that it was about."""
+        open_requests: dict[str, Event] = {}
+        granted: dict[str, Event] = {}
+        for event in self.world.events:
+            data: Any = event.data
+            if event.type == "approval.requested":
+                open_requests[data.approval_id] = event
+            elif event.type.startswith("approval."):
+                asked = open_requests.pop(data.approval_id)
+                if event.type == "approval.granted":
+                    granted[data.approval_id] = asked
+            elif event.type == "task.started" and data.approval_id:
+                about: Any = granted[data.approval_id].data
+                assert (about.task_id, about.arguments_hash) == (data.task_id, data.arguments_hash)
+        assert not open_requests
+        for call in self.answered:
+            _, permission = self.world.catalog.permissions.find(call.tool) or ("", None)
+            assert permission is not None
+            assert permission.approval == "auto" or call.approval_id in granted
 
     def results(self) -> dict[str, Any]:
         """How each task ended, and with which value."""
@@ -258,7 +295,9 @@ def _retried(random: Random) -> dict[str, Any]:
     return {
         "files:read_file": read | {"retryable": again, "ttl_s": random.choice([1, 300])},
         "files:list_dir": read | {"cacheable": random.random() < 0.8},
-        "files:write_file": write | random.choice([{}, {"idempotent": True, "retryable": again}]),
+        "files:write_file": write
+        | random.choice([{}, {"approval": "hil"}, {"idempotent": True, "retryable": again}])
+        | random.choice([{}, {"approval": "hil"}]),
     }
 
 
@@ -266,8 +305,20 @@ def _disturb(found: Play, next_run: int) -> None:
     """One random thing happens."""
     random, world = found.random, found.world
     kind = random.choices(
-        ["answer", "fail", "late", "time", "due", "start", "switch", "lose", "run.continue", "run.abort"],
-        [10, 3, 2, 2, 1, 1, 1, 1, 4, 1],
+        [
+            "answer",
+            "fail",
+            "late",
+            "time",
+            "due",
+            "start",
+            "switch",
+            "lose",
+            "run.continue",
+            "run.abort",
+            "approval.decide",
+        ],
+        [10, 3, 2, 2, 1, 1, 1, 1, 4, 1, 5],
     )[0]
     if kind == "answer" and world.open_calls:
         found.answer_one()
@@ -293,6 +344,8 @@ def _disturb(found: Play, next_run: int) -> None:
         found.start(_pausing(random, random_workflow(random)), f"run_{next_run}")
     elif kind in {"run.continue", "run.abort"}:
         found.decide(kind)
+    elif kind == "approval.decide":
+        found.answer_request()
     elif kind == "switch":
         _switch(found, random.choice(["on", "shadow", "off"]))
     elif kind == "lose" and world.payloads and random.random() < 0.2:
