@@ -10,8 +10,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, SerializeAsAny
 
 from pml.schemas.base import Json, Model, Name
+from pml.schemas.calls import ToolResult
 from pml.schemas.identifiers import DEFAULT_TENANT
-from pml.schemas.workflow import Workflow
+from pml.schemas.workflow import Decision, NodeId, Task, Workflow
 
 DeadlineKind = Literal["task", "retry", "run", "speculation", "decision", "approval", "internal"]
 
@@ -47,6 +48,48 @@ class RunContinue(CommandData):
 
     checkpoint_id: Name | None = None
     reason: Why = ""
+
+
+class RunReplan(CommandData):
+    """Other tasks and decisions in place of what has not run, for a run that waits at a checkpoint.
+
+    They may build on tasks that have completed. With `hold` the run waits again before it begins them.
+    """
+
+    TYPE = "run.replan"
+
+    tasks: tuple[Task, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    checkpoint_id: Name | None = None
+    hold: bool = False
+    reason: Why = ""
+
+
+class RunRetry(CommandData):
+    """Go on with a failed run from what failed; what completed is not repeated."""
+
+    TYPE = "run.retry"
+
+    reason: Why = ""
+
+
+class TaskResolve(CommandData):
+    """A person knows what became of a task whose outcome is unknown.
+
+    `done` with its result (structured content, as the tool would have given it), `not_done`, or `retry`:
+    it may be run again.
+    """
+
+    TYPE = "task.resolve"
+
+    task_id: NodeId
+    resolution: Literal["done", "not_done", "retry"]
+    result: dict[str, Json] | None = None
+    reason: Why = ""
+
+    def as_result(self) -> ToolResult:
+        """What the tool would have answered."""
+        return ToolResult(structured=self.result)
 
 
 class RunAbort(CommandData):
@@ -93,15 +136,18 @@ class Command(Model):
 
 
 COMMANDS: dict[str, type[CommandData]] = {
-    model.TYPE: model for model in (RunStart, RunContinue, RunAbort, ApprovalDecide, DeadlineReach)
+    model.TYPE: model
+    for model in (
+        RunStart,
+        RunContinue,
+        RunReplan,
+        RunAbort,
+        RunRetry,
+        TaskResolve,
+        ApprovalDecide,
+        DeadlineReach,
+    )
 }
 
-PLANNED_COMMANDS = frozenset(
-    {
-        "run.replan",
-        "run.retry",
-        "run.score",
-        "task.resolve",
-    }
-)
+PLANNED_COMMANDS = frozenset({"run.score"})
 """Commands of the contract that this release answers with NOT_SUPPORTED."""

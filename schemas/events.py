@@ -17,7 +17,7 @@ from pml.schemas.workflow import OnTimeout
 
 Fate = Literal["served", "discarded", "failed"]
 ServedBy = Literal["call", "speculation", "joined", "repeat"]
-PauseReason = Literal["per_layer", "on_error", "manual"]
+PauseReason = Literal["per_layer", "on_error", "manual", "replanned"]
 Choice = Literal["continue", "replan", "abort"]
 SpeculationKind = Literal["layer", "branch", "prediction", "exploration"]
 
@@ -168,6 +168,66 @@ class DecisionMade(Decided):
     choice: Choice
     timed_out: bool = False
     run_status: Literal["running", "waiting"] = "running"
+
+
+class RunReplanned(Decided):
+    """What had not run was replaced. `definition` is the whole workflow from here, literals sanitised.
+
+    `kept` has of each task and decision that stays its layer and the number of the plan that wrote it
+    down: 0 for `run.start`, else the `number` of its replan. Full literals of the new ones rest at
+    `payload_ref`.
+    """
+
+    TYPE = "run.replanned"
+
+    checkpoint_id: str
+    number: int
+    definition: dict[str, Json]
+    kept: dict[str, tuple[int, int]]
+    dropped: tuple[str, ...] = ()
+    payload_ref: Coordinate
+    layers: int
+    tasks: int
+    run_status: Literal["running"] = "running"
+
+
+class Reopened(Decided):
+    """Tasks and decisions that are to be done anew; `layer` is the last that stays released."""
+
+    task_ids: tuple[str, ...] = ()
+    decision_ids: tuple[str, ...] = ()
+    layer: int
+
+
+class RunRetried(Reopened):
+    """A failed run goes on from what failed, with new time."""
+
+    TYPE = "run.retried"
+
+    deadline_at: str
+    run_status: Literal["running"] = "running"
+
+
+class TaskResolved(Reopened):
+    """What became of a task whose outcome was unknown: a person says so, or the tool answered after all.
+
+    `done`, `not_done`, or `retry`; a result that was given rests at `result_ref`.
+    """
+
+    TYPE = "task.resolved"
+
+    task_id: str
+    attempt: int
+    tool: str
+    call_id: str
+    resolution: Literal["done", "not_done", "retry"]
+    late: bool = False
+    result: Json = None
+    preview: str = ""
+    result_ref: Coordinate | None = None
+    result_hash: str = ""
+    result_bytes: int = 0
+    error: CallError | None = None
 
 
 class ApprovalRequested(EventData):
@@ -594,6 +654,9 @@ EVENTS: dict[str, type[EventData]] = {
         CheckpointReached,
         DecisionRequired,
         DecisionMade,
+        RunReplanned,
+        RunRetried,
+        TaskResolved,
         ApprovalRequested,
         ApprovalGranted,
         ApprovalRejected,

@@ -20,6 +20,7 @@ from pml.processors.workflow.oversize import fail_too_large
 from pml.processors.workflow.record import (
     MissingDefinition,
     decode_session,
+    definition_name,
     definition_record,
     encode_session,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "deadline_command",
     "decide",
     "decode_session",
+    "definition_name",
     "definition_record",
     "encode_session",
     "evolve",

@@ -101,7 +101,7 @@ def _outcome(draft: Draft, run: Run, decision: DecisionNode) -> str:
         address = run.task(name).result
         if address is not None:
             draft.payload(address)
-    expression = full_expression(draft.payload(run.payload), decision.id)
+    expression = full_expression(draft.payload(run.written_at(decision.plan)), decision.id)
     return conditions.outcome(expression, draft.values(run).results)
 
 

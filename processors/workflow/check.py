@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from pml.processors.workflow import conditions, references
 from pml.processors.workflow.checkpoints import MANUAL, POINTS
@@ -33,13 +34,44 @@ def checked_graph(workflow: Workflow, servers: Mapping[str, ServerTools]) -> Gra
     return build(workflow)
 
 
-def _check_shape(workflow: Workflow) -> None:
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What stays of a run that is replanned: names in use, what has completed, how large it is."""
+
+    names: frozenset[str]
+    completed: frozenset[str]
+    tasks: int
+    layers: int
+
+
+NOTHING_KEPT = Kept(frozenset(), frozenset(), 0, 0)
+
+
+def check_plan(workflow: Workflow, servers: Mapping[str, ServerTools], kept: Kept) -> None:
+    """See that a plan can go on where a run stands; it may build on what has completed.
+
+    Raises:
+        WorkflowInvalid: as for a whole workflow, with the same codes.
+    """
+    _check_shape(workflow, kept.tasks)
+    names = {task.id for task in workflow.tasks} | {item.id for item in workflow.decisions}
+    twice = sorted(kept.names & names)
+    if twice:
+        message = f"these ids have run or were decided, choose others: {', '.join(twice)}"
+        raise WorkflowInvalid("DUPLICATE_ID", message, ids=twice)
+    _check_secrets(workflow)
+    _check_expressions(workflow)
+    _check_names(workflow, kept.completed)
+    _check_tools(workflow, servers)
+    _check_order(workflow, kept)
+
+
+def _check_shape(workflow: Workflow, others: int = 0) -> None:
     if not workflow.tasks:
         raise WorkflowInvalid("NO_TASKS", "the workflow has no tasks; give it at least one")
-    if len(workflow.tasks) > TASKS_MAX:
-        raise WorkflowInvalid(
-            "TOO_MANY_TASKS", f"{len(workflow.tasks)} tasks; at most {TASKS_MAX} are allowed"
-        )
+    count = len(workflow.tasks) + others
+    if count > TASKS_MAX:
+        raise WorkflowInvalid("TOO_MANY_TASKS", f"{count} tasks; at most {TASKS_MAX} are allowed")
     names = Counter([task.id for task in workflow.tasks] + [item.id for item in workflow.decisions])
     twice = sorted(name for name, count in names.items() if count > 1)
     if twice:
@@ -118,8 +150,8 @@ def _check_reference(task_id: str, name: str, expression: str) -> None:
         raise WorkflowInvalid("BAD_EXPRESSION", message, node=task_id) from None
 
 
-def _check_names(workflow: Workflow) -> None:
-    tasks = {task.id for task in workflow.tasks}
+def _check_names(workflow: Workflow, completed: frozenset[str] = frozenset()) -> None:
+    tasks = completed.union(task.id for task in workflow.tasks)
     decisions = {item.id for item in workflow.decisions}
     for name, needed in dependencies(workflow).items():
         _known("MISSING_DEPENDENCY", f"task {name} depends on", needed - tasks)
@@ -152,7 +184,7 @@ def _known(code: str, what: str, missing: frozenset[str] | set[str]) -> None:
     if missing:
         names = sorted(missing)
         raise WorkflowInvalid(
-            code, f"{what} {', '.join(names)}, which the workflow does not have", missing=names
+            code, f"{what} {', '.join(names)}, which is not there to build on", missing=names
         )
 
 
@@ -176,13 +208,13 @@ def _check_tools(workflow: Workflow, servers: Mapping[str, ServerTools]) -> None
             )
 
 
-def _check_order(workflow: Workflow) -> None:
-    waits = dependencies(workflow)
+def _check_order(workflow: Workflow, kept: Kept = NOTHING_KEPT) -> None:
+    waits = {name: needed - kept.completed for name, needed in dependencies(workflow).items()}
     numbers = layer_numbers(waits)
     if numbers is None:
         cycle = _cycle(waits)
         raise WorkflowInvalid("CYCLE", f"the tasks wait for each other: {' -> '.join(cycle)}", cycle=cycle)
-    depth = 1 + max(numbers.values())
+    depth = 1 + max(numbers.values()) + kept.layers
     if depth > DEPTH_MAX:
         raise WorkflowInvalid("TOO_DEEP", f"{depth} layers; at most {DEPTH_MAX} are allowed")
     widest = Counter(numbers.values()).most_common(1)[0][1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pml.processors.workflow.catalog import Policy
 from pml.processors.workflow.draft import Draft
+from pml.processors.workflow.evolve_decisions import failures
 from pml.processors.workflow.graph import Graph
 from pml.processors.workflow.state import Run
 from pml.schemas.events import CheckpointReached, DecisionRequired, PauseReason
@@ -26,7 +27,7 @@ def pause_reason(run: Run, graph: Graph, following: int | None) -> PauseReason |
         return None
     if _per_layer(options) and following is not None:
         return "per_layer"
-    if ON_ERROR in options.decision_points and len(errors(run, graph)) > run.waits.errors:
+    if ON_ERROR in options.decision_points and len(failures(run)) > run.waits.errors:
         return "on_error"
     named = set(options.decision_points).intersection(graph.layers[run.layer]) - POINTS
     return "manual" if any(run.task(name).status != "skipped" for name in named) else None
@@ -36,7 +37,7 @@ def pause(draft: Draft, run_id: str, because: PauseReason, following: int | None
     """Wait for a decision before the layer `following`."""
     run = draft.run(run_id)
     assert run.graph is not None
-    checkpoint_id, failed = f"k{run.waits.checkpoints + 1}", errors(run, run.graph)
+    checkpoint_id, failed = f"k{run.waits.checkpoints + 1}", failures(run)
     reached = CheckpointReached(
         checkpoint_id=checkpoint_id,
         because=because,
@@ -55,15 +56,6 @@ def pause(draft: Draft, run_id: str, because: PauseReason, following: int | None
         on_timeout=options.on_timeout or policy.on_timeout,
     )
     draft.emit(required, run)
-
-
-def errors(run: Run, graph: Graph) -> tuple[str, ...]:
-    """The tasks whose failure fails the run."""
-    return tuple(
-        name
-        for name, task in run.tasks.items()
-        if task.status == "unknown" or (task.status == "failed" and not graph.nodes[name].safe_to_fail)
-    )
 
 
 def _target(graph: Graph, following: int | None) -> int:

@@ -16,15 +16,30 @@ from pml.processors.workflow.obedience import (
     decision_of,
     known_run,
 )
+from pml.processors.workflow.replanning import replan_run
+from pml.processors.workflow.resolving import resolve_task
+from pml.processors.workflow.retrying import retry_run
 from pml.processors.workflow.starting import reject
 from pml.processors.workflow.state import Session
-from pml.schemas.commands import ApprovalDecide, Command, CommandData, RunAbort, RunContinue
+from pml.schemas.commands import (
+    ApprovalDecide,
+    Command,
+    CommandData,
+    RunAbort,
+    RunContinue,
+    RunReplan,
+    RunRetry,
+    TaskResolve,
+)
 from pml.schemas.errors import Refused
 from pml.schemas.events import CommandAttached
 
 _HANDLERS: dict[type[CommandData], Callable[[Draft, Command, Any, Decision], None]] = {
     RunContinue: continue_run,
     RunAbort: abort_run,
+    RunReplan: replan_run,
+    RunRetry: retry_run,
+    TaskResolve: resolve_task,
     ApprovalDecide: decide_approval,
 }
 

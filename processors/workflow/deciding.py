@@ -21,7 +21,7 @@ def continue_run(draft: Draft, command: Command, data: RunContinue, decision: De
     """
     run = live_run(draft, command.run_id or "")
     waiting_at(run, data.checkpoint_id)
-    _made(draft, run, "continue", decision)
+    record_choice(draft, run, "continue", decision)
     advance(draft, run.run_id)
 
 
@@ -45,7 +45,7 @@ def reach_decision(draft: Draft, run: Run, checkpoint_id: str) -> None:
     if pause.on_timeout == "abort":
         _abort(draft, run, NOBODY, timed_out=True)
         return
-    _made(draft, run, "continue", NOBODY, timed_out=True)
+    record_choice(draft, run, "continue", NOBODY, timed_out=True)
     advance(draft, run.run_id)
 
 
@@ -64,12 +64,15 @@ def waiting_at(run: Run, checkpoint_id: str | None) -> None:
 
 
 def _abort(draft: Draft, run: Run, decision: Decision, timed_out: bool = False) -> None:
-    _made(draft, run, "abort", decision, timed_out)
+    record_choice(draft, run, "abort", decision, timed_out)
     stop(draft, run.run_id, "options.decision_timeout_s" if timed_out else "run.abort")
     advance(draft, run.run_id)
 
 
-def _made(draft: Draft, run: Run, choice: Choice, decision: Decision, timed_out: bool = False) -> None:
+def record_choice(
+    draft: Draft, run: Run, choice: Choice, decision: Decision, timed_out: bool = False
+) -> None:
+    """Write down what becomes of a run that waits, or is to stop."""
     pause = run.waits.pause
     made = DecisionMade(
         **decision.fields(),

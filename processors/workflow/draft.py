@@ -13,12 +13,12 @@ from pml.processors.workflow.evolve import evolve
 from pml.processors.workflow.inputs import Address, Input, Payloads, Step, payload_value
 from pml.processors.workflow.state import Run, Session
 from pml.schemas.calls import CallCancel, CallEnded, CallRun
-from pml.schemas.commands import Command, RunStart
+from pml.schemas.commands import Command, RunReplan, RunStart
 from pml.schemas.errors import PayloadGone
 from pml.schemas.events import Cause, Event, EventData, TaskCompleted
 from pml.schemas.identifiers import event_id
 from pml.schemas.times import to_rfc3339
-from pml.schemas.workflow import Argument
+from pml.schemas.workflow import Argument, Task
 
 if TYPE_CHECKING:
     from pml.processors.workflow.verification import Hit
@@ -133,7 +133,7 @@ class Draft:
 
     def arguments_of(self, run: Run, task_id: str) -> Mapping[str, Argument]:
         """The arguments of a task as its producer wrote them, secrets and all."""
-        return full_arguments(self.payload(run.payload), task_id)
+        return full_arguments(self.payload(run.written_at(run.node(task_id).plan)), task_id)
 
     def values(self, run: Run, sources: Mapping[str, Address] = NO_SOURCES) -> Values:
         """What arguments are taken from; `sources` are waiting results of tasks that have none yet."""
@@ -172,15 +172,25 @@ def full_context(start: RunStart) -> dict[str, Any]:
     return {**(start.workflow.context if start.workflow else {}), **start.context}
 
 
-def full_arguments(start: RunStart, task_id: str) -> Mapping[str, Argument]:
-    """The arguments of one task of the workflow that a command started."""
-    tasks = start.workflow.tasks if start.workflow else ()
-    return next((task.arguments for task in tasks if task.id == task_id), {})
+def full_arguments(command: RunStart | RunReplan, task_id: str) -> Mapping[str, Argument]:
+    """The arguments of one task of the workflow or plan in a command."""
+    return next((task.arguments for task in _tasks(command) if task.id == task_id), {})
 
 
-def full_expression(start: RunStart, decision_id: str) -> str:
+def has_task(command: RunStart | RunReplan, task_id: str) -> bool:
+    """Whether the workflow or plan in a command has a task of this id."""
+    return any(task.id == task_id for task in _tasks(command))
+
+
+def _tasks(command: RunStart | RunReplan) -> tuple[Task, ...]:
+    plan = command.workflow if isinstance(command, RunStart) else command
+    return plan.tasks if plan else ()
+
+
+def full_expression(command: RunStart | RunReplan, decision_id: str) -> str:
     """The expression of a decision as its producer wrote it."""
-    decisions = start.workflow.decisions if start.workflow else ()
+    plan = command.workflow if isinstance(command, RunStart) else command
+    decisions = plan.decisions if plan else ()
     return next((item.expression for item in decisions if item.id == decision_id), "")
 
 

@@ -180,7 +180,7 @@ def _task_unknown(session: Session, event: e.Event, data: e.TaskUnknown) -> Sess
     run = _run(session, event)
     before = run.task(data.task_id)
     touches = before.call.touches if before.call else ()
-    unknown = replace(before, status="unknown", call=None)
+    unknown = replace(before, status="unknown")
     doubtful = {**session.doubtful, data.call_id or data.task_id: touches}
     return _with_task(
         replace(session, doubtful=doubtful),

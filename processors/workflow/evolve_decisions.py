@@ -6,10 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from pml.processors.workflow.copying import replace
-from pml.processors.workflow.folding import run_of, with_run
+from pml.processors.workflow.folding import address_of, run_of, with_run, without
+from pml.processors.workflow.graph import build
 from pml.processors.workflow.state import Abort, Approval, Pause, Run, RunStatus, Session, TaskState
 from pml.schemas import events as e
 from pml.schemas.times import from_rfc3339
+from pml.schemas.workflow import Workflow
+
+KEPT_RUNS_MAX = 16
+"""Ended runs of a session that keep their tasks, so that they can be taken up again."""
 
 
 def remembered(session: Session, event: e.Event, data: e.Decided) -> Session:
@@ -20,11 +25,105 @@ def remembered(session: Session, event: e.Event, data: e.Decided) -> Session:
 
 
 def ended_run(session: Session, run: Run, status: RunStatus) -> Session:
-    """A run after its end: little is kept of it."""
+    """A run after its end. What may be taken up again keeps what that needs, of a bounded number of runs."""
     waits = replace(run.waits, pause=None, abort=None, since_ms=None)
-    kept = replace(run, status=status, waits=waits)
-    ended = replace(kept, graph=None, tasks={}, decisions={}, path=(), plans={})
-    return with_run(session, ended)
+    ended = replace(run, status=status, waits=waits, plans={})
+    if status == "failed" or ended.unknown:
+        return _bounded(with_run(session, ended), but=run.run_id)
+    return with_run(session, _stripped(ended))
+
+
+def _stripped(run: Run) -> Run:
+    return replace(run, graph=None, tasks={}, decisions={}, path=())
+
+
+def _bounded(session: Session, but: str) -> Session:
+    """Runs with a task of unknown outcome are given up last, older ones first."""
+    kept = [run for run in session.runs.values() if not run.live and run.graph is not None]
+    if len(kept) <= KEPT_RUNS_MAX:
+        return session
+    oldest = sorted((run for run in kept if run.run_id != but), key=lambda run: bool(run.unknown))
+    given_up = {run.run_id for run in oldest[: len(kept) - KEPT_RUNS_MAX]}
+    runs = {name: _stripped(run) if name in given_up else run for name, run in session.runs.items()}
+    return replace(session, runs=runs)
+
+
+def failures(run: Run) -> tuple[str, ...]:
+    """The tasks whose failure fails the run."""
+    assert run.graph is not None
+    nodes = run.graph.nodes
+    return tuple(
+        name
+        for name, task in run.tasks.items()
+        if task.status == "unknown" or (task.status == "failed" and not nodes[name].safe_to_fail)
+    )
+
+
+def _run_replanned(session: Session, event: e.Event, data: e.RunReplanned) -> Session:
+    run = run_of(session, event)
+    graph = build(Workflow.model_validate(data.definition), data.kept, data.number)
+    first = min(node.layer for node in graph.nodes.values() if node.plan == data.number)
+    replanned = replace(
+        run,
+        graph=graph,
+        tasks={name: task for name, task in run.tasks.items() if name in data.kept},
+        decisions={name: outcome for name, outcome in run.decisions.items() if name in data.kept},
+        replans=(*run.replans, address_of(data.payload_ref)),
+        first_failure="",
+        plans={name: plan for name, plan in run.plans.items() if name in data.kept},
+        waits=replace(run.waits, cleared=first, replanned=event.seq),
+    )
+    return with_run(session, replanned)
+
+
+def _run_retried(session: Session, event: e.Event, data: e.RunRetried) -> Session:
+    run = _reopened(run_of(session, event), data)
+    assert run.graph is not None
+    nodes = run.graph.nodes
+    failed = [name for name in failures(run) if nodes[name].plan == len(run.replans)]
+    going_on = replace(
+        run,
+        status="running",
+        deadline_ms=from_rfc3339(data.deadline_at),
+        first_failure=failed[0] if failed else "",
+    )
+    return with_run(session, going_on)
+
+
+def _task_resolved(session: Session, event: e.Event, data: e.TaskResolved) -> Session:
+    run = run_of(session, event)
+    before = run.task(data.task_id)
+    if data.resolution == "done":
+        assert data.result_ref is not None
+        result = address_of(data.result_ref)
+        task = replace(before, status="completed", call=None, approval=None, result=result)
+    elif data.resolution == "not_done":
+        task = replace(before, status="failed", call=None, approval=None)
+    else:
+        task = before
+    changed = replace(run, tasks={**run.tasks, data.task_id: task})
+    if task.status == "failed" and not run.node(data.task_id).safe_to_fail:
+        changed = replace(changed, first_failure=run.first_failure or data.task_id)
+    settled = replace(session, doubtful=without(session.doubtful, data.call_id))
+    return with_run(settled, _reopened(changed, data))
+
+
+def _reopened(run: Run, data: e.Reopened) -> Run:
+    """Nothing was begun for these tasks now; their attempts are counted on."""
+    gone = {*data.task_ids, *data.decision_ids}
+    if not gone and data.layer >= run.layer:
+        return run
+    attempts = {name: run.task(name).attempt for name in data.task_ids}
+    again = {name: TaskState(attempt=attempt, earlier=attempt) for name, attempt in attempts.items()}
+    opened = replace(
+        run,
+        tasks={**run.tasks, **again},
+        decisions={name: outcome for name, outcome in run.decisions.items() if name not in gone},
+        path=tuple(name for name in run.path if name not in gone),
+        layer=data.layer,
+    )
+    waits = replace(run.waits, cleared=data.layer + 1, errors=min(run.waits.errors, len(failures(opened))))
+    return replace(opened, waits=waits)
 
 
 def _decision_required(session: Session, event: e.Event, data: e.DecisionRequired) -> Session:
@@ -97,6 +196,9 @@ def _with_approval(session: Session, run: Run, task_id: str, task: TaskState) ->
 DECISIONS: dict[str, Callable[[Session, e.Event, Any], Session]] = {
     e.DecisionRequired.TYPE: _decision_required,
     e.DecisionMade.TYPE: _decision_made,
+    e.RunReplanned.TYPE: _run_replanned,
+    e.RunRetried.TYPE: _run_retried,
+    e.TaskResolved.TYPE: _task_resolved,
     e.ApprovalRequested.TYPE: _approval_requested,
     e.ApprovalGranted.TYPE: _approval_granted,
     e.ApprovalRejected.TYPE: _approval_denied,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from pml.processors.workflow import conditions, references
 from pml.schemas.workflow import Argument, Condition, Options, Reference, Task, Workflow
@@ -11,10 +12,15 @@ from pml.schemas.workflow import Argument, Condition, Options, Reference, Task, 
 OTHERWISE = "case:default"
 """The outcome of a decision that has no branch of its own for what came out."""
 
+NOTHING: Mapping[str, Sequence[int]] = MappingProxyType({})
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A task of the DAG. `depends_on` holds every task it waits for, however that came about."""
+    """A task of the DAG. `depends_on` holds every task it waits for, however that came about.
+
+    `plan` is the number of the replan that wrote it down, 0 for the command that began the run.
+    """
 
     id: str
     tool: str
@@ -25,6 +31,7 @@ class Node:
     timeout_ms: int | None
     safe_to_fail: bool
     layer: int
+    plan: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +41,7 @@ class DecisionNode:
     id: str
     expression: str
     references: frozenset[str]
+    plan: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +100,31 @@ def layer_numbers(waits: Mapping[str, frozenset[str]]) -> dict[str, int] | None:
     return numbers if len(numbers) == len(waits) else None
 
 
-def build(workflow: Workflow) -> Graph:
-    """The graph of a checked workflow (see `check`)."""
+def build(workflow: Workflow, kept: Mapping[str, Sequence[int]] = NOTHING, plan: int = 0) -> Graph:
+    """The graph of a checked workflow (see `check`).
+
+    Args:
+        workflow: all tasks and decisions.
+        kept: layer and plan of those that stay from before; what is new comes in the layers after them.
+        plan: the number of the plan that wrote down what is new.
+    """
     waits = dependencies(workflow)
-    numbers = layer_numbers(waits)
+    new = {name: needed - kept.keys() for name, needed in waits.items() if name not in kept}
+    numbers = layer_numbers(new)
     assert numbers is not None, "a workflow with a cycle is refused before it comes here"
-    nodes = {task.id: _node(task, waits[task.id], numbers[task.id]) for task in workflow.tasks}
+    first = 1 + max((kept[name][0] for name in waits if name in kept), default=-1)
+    places = {name: kept[name] if name in kept else (first + numbers[name], plan) for name in waits}
+    nodes = {task.id: _node(task, waits[task.id], *places[task.id]) for task in workflow.tasks}
     decisions = {
-        item.id: DecisionNode(item.id, item.expression, conditions.nodes_of(item.expression))
+        item.id: DecisionNode(
+            item.id, item.expression, conditions.nodes_of(item.expression), kept.get(item.id, (0, plan))[1]
+        )
         for item in workflow.decisions
     }
     return Graph(nodes, decisions, _layers(nodes), workflow.options)
 
 
-def _node(task: Task, waits: frozenset[str], layer: int) -> Node:
+def _node(task: Task, waits: frozenset[str], layer: int, plan: int) -> Node:
     return Node(
         id=task.id,
         tool=task.tool or "",
@@ -116,6 +135,20 @@ def _node(task: Task, waits: frozenset[str], layer: int) -> Node:
         timeout_ms=None if task.timeout_s is None else round(task.timeout_s * 1_000),
         safe_to_fail=task.safe_to_fail,
         layer=layer,
+        plan=plan,
+    )
+
+
+def as_task(node: Node) -> Task:
+    """The definition of a node, as the log keeps it."""
+    return Task(
+        id=node.id,
+        tool=node.tool,
+        arguments=dict(node.arguments),
+        depends_on=tuple(sorted(node.depends_on)),
+        condition=node.conditions,
+        timeout_s=None if node.timeout_ms is None else node.timeout_ms / 1_000,
+        safe_to_fail=node.safe_to_fail,
     )
 
 

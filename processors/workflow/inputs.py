@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pml.schemas.calls import CallCancel, CallEnded, CallRun, ToolResult, task_value
 from pml.schemas.codec import decode_command, decode_outcome
-from pml.schemas.commands import Command, CommandData, DeadlineKind
+from pml.schemas.commands import Command, CommandData, DeadlineKind, TaskResolve
 from pml.schemas.events import Event
 from pml.schemas.topics import Topics
 
@@ -95,4 +95,6 @@ def payload_of(topics: Topics, topic: str, value: bytes) -> CommandData | ToolRe
 
 def payload_value(payload: Any) -> Any:
     """What a task's result is to the tasks after it."""
+    if isinstance(payload, TaskResolve):
+        return task_value(payload.as_result())
     return task_value(payload) if isinstance(payload, ToolResult) else payload

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pml.processors.workflow.inputs import Address, Input, Unreadable
 from pml.processors.workflow.state import Run, Session
+from pml.schemas.calls import CallEnded
+from pml.schemas.commands import Command, RunReplan, RunRetry, TaskResolve
+
+_OPENING = (RunReplan, RunRetry, TaskResolve)
 
 
 def needs(session: Session | None, source: Input) -> set[Address]:
@@ -19,7 +23,23 @@ def needs(session: Session | None, source: Input) -> set[Address]:
     for run in session.runs.values():
         if run.live:
             found |= _of_run(session, run)
+        if run.graph is not None and _opens(session, run, source):
+            found |= _of_whole_run(run)
     return found
+
+
+def _opens(session: Session, run: Run, source: Input) -> bool:
+    """Whether an input may bring tasks of a run that are not open yet: a plan, a retry, a late answer."""
+    message = source.message
+    if isinstance(message, Command):
+        return message.run_id == run.run_id and isinstance(message.data, _OPENING)
+    return isinstance(message, CallEnded) and message.call_id in session.doubtful and bool(run.unknown)
+
+
+def _of_whole_run(run: Run) -> set[Address]:
+    """Everything: what is opened may read any result."""
+    results = {task.result for task in run.tasks.values() if task.result}
+    return {run.payload, *run.replans, *results}
 
 
 def _of_run(session: Session, run: Run) -> set[Address]:
@@ -37,4 +57,4 @@ def _of_run(session: Session, run: Run) -> set[Address]:
         for name in node.references
     }.union(*(item.references for item in run.graph.decisions.values() if item.id not in run.decisions))
     results = (run.task(name).result for name in read)
-    return {run.payload, *(address for address in results if address)}
+    return {run.payload, *run.replans, *(address for address in results if address)}

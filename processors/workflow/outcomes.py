@@ -26,7 +26,7 @@ from pml.schemas.events import ServedBy, SpeculationReady
 from pml.schemas.times import to_rfc3339
 
 # After these nobody can say whether an unsafe call had its effect.
-_UNCERTAIN = frozenset({"TIMEOUT", "CONNECTION_LOST", "CANCELLED"})
+UNCERTAIN = frozenset({"TIMEOUT", "CONNECTION_LOST", "CANCELLED"})
 
 
 def end_call(draft: Draft, outcome: CallEnded) -> None:
@@ -160,7 +160,7 @@ def end_task(draft: Draft, run_id: str, task_id: str, task: TaskState, outcome: 
         discard_for_task(draft, run_id, task_id, "superseded")
         return
     error = failure_of(outcome)
-    if task.call.effect == "write" and outcome.started_at and error.code in _UNCERTAIN:
+    if task.call.effect == "write" and outcome.started_at and error.code in UNCERTAIN:
         unknown_task(draft, draft.run(run_id), task_id, error, started_at=outcome.started_at)
         return
     fail_task(

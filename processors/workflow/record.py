@@ -37,7 +37,7 @@ from pml.processors.workflow.state import (
     Waits,
 )
 from pml.schemas.errors import LogCorrupted
-from pml.schemas.events import Event, RunStarted, ServedBy
+from pml.schemas.events import Event, RunReplanned, RunStarted, ServedBy
 from pml.schemas.permissions import RetryRule
 
 VERSION = 1
@@ -47,15 +47,24 @@ _SERVED: tuple[ServedBy, ...] = ("call", "speculation", "joined", "repeat")
 
 @dataclass(frozen=True, slots=True)
 class MissingDefinition:
-    """A live run's definition is not at hand: read it from the log."""
+    """A definition that a run needs is not at hand: read it from the log."""
 
-    run_id: str
+    name: str
 
 
 def definition_record(event: Event) -> bytes:
-    """What is kept of a `run.started`, once for each run."""
-    assert isinstance(event.data, RunStarted)
-    return orjson.dumps({"v": VERSION, "definition": event.data.definition})
+    """What is kept of a `run.started` or `run.replanned`, once for each."""
+    data = event.data
+    assert isinstance(data, (RunStarted, RunReplanned))
+    plan = {"kept": data.kept, "plan": data.number} if isinstance(data, RunReplanned) else {}
+    return orjson.dumps({"v": VERSION, "definition": data.definition, **plan})
+
+
+def definition_name(event: Event) -> str | None:
+    """The name of the definition that an event brings; None for most events."""
+    if isinstance(event.data, RunStarted):
+        return event.run_id
+    return f"{event.run_id}/{event.data.number}" if isinstance(event.data, RunReplanned) else None
 
 
 def encode_session(session: Session) -> bytes:
@@ -138,10 +147,16 @@ def _open(data: bytes) -> dict[str, Any]:
 
 
 def _graph(item: list[Any], definitions: Callable[[str], bytes | None]) -> Graph | MissingDefinition | None:
-    if item[1] not in {"running", "waiting"}:
+    live, kept = item[1] in {"running", "waiting"}, bool(item[11])
+    if not (live or kept):
         return None
-    data = definitions(item[0])
-    return MissingDefinition(item[0]) if data is None else build(workflow_of(_open(data)["definition"]))
+    replans = item[18][-1] if len(item) > 18 and item[18] else []
+    name = f"{item[0]}/{len(replans)}" if replans else item[0]
+    data = definitions(name)
+    if data is None:
+        return MissingDefinition(name)
+    record = _open(data)
+    return build(workflow_of(record["definition"]), record.get("kept", {}), record.get("plan", 0))
 
 
 def _values(item: Any) -> list[Any]:
@@ -180,18 +195,24 @@ def _run_out(run: Run, topics: list[str]) -> list[Any]:
         run.first_failure,
         run.workflow_type,
         run.domain,
-        *_rare_out(run),
+        *_rare_out(run, topics),
     ]
 
 
-def _waits_out(waits: Waits) -> list[Any]:
+def _waits_out(run: Run, topics: list[str]) -> list[Any]:
+    waits = run.waits
     pause, abort = waits.pause, waits.abort
-    numbers = [waits.checkpoints, waits.cleared, waits.errors, waits.since_ms]
-    return [*numbers, _values(pause) if pause else None, _values(abort) if abort else None]
+    return [
+        *(waits.checkpoints, waits.cleared, waits.errors, waits.since_ms),
+        _values(pause) if pause else None,
+        _values(abort) if abort else None,
+        waits.replanned,
+        [_address_out(address, topics) for address in run.replans],
+    ]
 
 
 def _waits_in(row: list[Any]) -> Waits:
-    checkpoints, cleared, errors, since_ms, pause, abort = row
+    checkpoints, cleared, errors, since_ms, pause, abort, replanned, _ = row
     return Waits(
         checkpoints,
         cleared,
@@ -199,7 +220,13 @@ def _waits_in(row: list[Any]) -> Waits:
         since_ms,
         Pause(*pause) if pause else None,
         Abort(*abort) if abort else None,
+        replanned,
     )
+
+
+def _replans_in(row: list[Any], topics: list[str]) -> tuple[Address, ...]:
+    addresses = (_address_in(address, topics) for address in row[-1])
+    return tuple(address for address in addresses if address is not None)
 
 
 def _run_in(item: list[Any], topics: list[str], graph: Graph | None) -> Run:
@@ -226,6 +253,7 @@ def _run_in(item: list[Any], topics: list[str], graph: Graph | None) -> Run:
         workflow_type=item[16] if len(item) > 16 else UNNAMED,
         domain=item[17] if len(item) > 17 else UNNAMED,
         waits=_waits_in(item[18]) if len(item) > 18 and item[18] is not None else NO_WAITS,
+        replans=_replans_in(item[18], topics) if len(item) > 18 and item[18] is not None else (),
         plans={task_id: _plan_in(row) for task_id, row in (item[19] if len(item) > 19 else {}).items()},
     )
 
@@ -285,9 +313,9 @@ def _call_in(row: list[Any]) -> Call:
     return Call(*values)
 
 
-def _rare_out(run: Run) -> list[Any]:
+def _rare_out(run: Run, topics: list[str]) -> list[Any]:
     """What few runs have at a time, left out at the end where there is nothing."""
-    waits = None if run.waits == NO_WAITS else _waits_out(run.waits)
+    waits = None if run.waits == NO_WAITS else _waits_out(run, topics)
     plans = {task_id: _values(plan) for task_id, plan in run.plans.items()}
     return [waits, plans] if plans else [waits] if waits else []
 

@@ -213,7 +213,8 @@ def _deeper(draft: Draft, call_id: str) -> list[Speculation]:
 
 
 def _arguments_of(draft: Draft, run: Run, entry: Speculation) -> Any:
-    if not run.live:
+    """None where the run does not have the task any more as it was when the speculation began."""
+    if not run.live or entry.call.started_seq < run.waits.replanned:
         return None
     return recorded_arguments(draft, run, entry.task_id, entry.call, entry.sources)
 

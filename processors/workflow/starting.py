@@ -19,7 +19,7 @@ from pml.schemas.events import CommandAttached, CommandRejected, RunStarted
 from pml.schemas.identifiers import derived_run_id
 from pml.schemas.sanitiser import REDACTED, sanitise, sanitise_text
 from pml.schemas.times import to_rfc3339
-from pml.schemas.workflow import Decision, LiteralValue, Task, Workflow
+from pml.schemas.workflow import Decision, LiteralValue, Options, Task, Workflow
 
 DEFINITION_BYTES_MAX = 262_144
 _LITERAL_BYTES_MAX = 10_240
@@ -77,7 +77,7 @@ def _answer_repeat(draft: Draft, command: Command, earlier: Run, content: str) -
 def _begin(draft: Draft, command: Command, data: RunStart, run_id: str, content: str) -> RunStarted:
     workflow = _workflow(draft, data)
     graph = checked_graph(workflow, draft.catalog.servers)
-    definition = _definition(workflow)
+    definition = safe_definition(workflow)
     started = RunStarted(
         name=_text(workflow.name),
         intent=_text(data.intent or workflow.intent),
@@ -86,7 +86,7 @@ def _begin(draft: Draft, command: Command, data: RunStart, run_id: str, content:
         context=sanitise(full_context(data)),
         payload_ref=coordinate_of(draft.source.address),
         payload_hash=content,
-        deadline_at=to_rfc3339(draft.now_ms + _run_timeout_ms(draft, workflow)),
+        deadline_at=to_rfc3339(draft.now_ms + run_timeout_ms(draft, workflow.options)),
         layers=len(graph.layers),
         tasks=len(graph.nodes),
         speculation=workflow.options.speculation,
@@ -95,8 +95,9 @@ def _begin(draft: Draft, command: Command, data: RunStart, run_id: str, content:
     return started
 
 
-def _run_timeout_ms(draft: Draft, workflow: Workflow) -> int:
-    wanted_s = workflow.options.timeout_s
+def run_timeout_ms(draft: Draft, options: Options) -> int:
+    """How long a run with these options may take."""
+    wanted_s = options.timeout_s
     return draft.catalog.policy.run_timeout_ms if wanted_s is None else round(wanted_s * 1_000)
 
 
@@ -113,17 +114,25 @@ def _workflow(draft: Draft, data: RunStart) -> Workflow:
     """
     if data.workflow is None:
         raise WorkflowInvalid("NOT_SUPPORTED", "this release runs workflows only; send one in data.workflow")
-    policy = draft.catalog.policy
-    runs = draft.runs
-    if sum(run.live for run in runs) >= policy.runs_live_max or len(runs) >= policy.runs_remembered_max:
+    check_room(draft, one_more=True)
+    return data.workflow
+
+
+def check_room(draft: Draft, one_more: bool = False) -> None:
+    """
+    Raises:
+        SessionFull: the session has too many runs that go on or, for `one_more`, too many in all.
+    """
+    policy, runs = draft.catalog.policy, draft.runs
+    full = one_more and len(runs) >= policy.runs_remembered_max
+    if full or sum(run.live for run in runs) >= policy.runs_live_max:
         raise SessionFull(
             f"the session has {len(runs)} runs (at most {policy.runs_live_max} at a time and "
             f"{policy.runs_remembered_max} in all); use another session"
         )
-    return data.workflow
 
 
-def _definition(workflow: Workflow) -> dict[str, Any]:
+def safe_definition(workflow: Workflow) -> dict[str, Any]:
     """The workflow as the log keeps it: whole, with sanitised literals and without the context.
 
     Raises:

@@ -78,7 +78,8 @@ class Waits:
     """What a run waited for so far; most runs never do.
 
     `checkpoints` counts those reached, `cleared` is the layer that the last decision released, `errors`
-    what had failed when somebody was asked last, `since_ms` when the run began to wait.
+    how many tasks had failed when somebody was asked last, `since_ms` when the run began to wait,
+    `replanned` the seq of the newest replan.
     """
 
     checkpoints: int = 0
@@ -87,6 +88,7 @@ class Waits:
     since_ms: int | None = None
     pause: Pause | None = None
     abort: Abort | None = None
+    replanned: int = -1
 
 
 NO_WAITS = Waits()
@@ -207,7 +209,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One execution. `graph` is absent once it has ended; what is learned is learned per type and domain."""
+    """One execution; what is learned is learned per type and domain.
+
+    `graph` is absent once it has ended, unless it may be taken up again.
+    """
 
     run_id: str
     status: RunStatus
@@ -230,11 +235,21 @@ class Run:
     domain: str = UNNAMED
     waits: Waits = NO_WAITS
     plans: Mapping[str, Plan] = field(default_factory=dict)
+    replans: tuple[Address, ...] = ()
 
     @property
     def live(self) -> bool:
         """Whether it has not ended."""
         return self.status in {"running", "waiting"}
+
+    def written_at(self, plan: int) -> Address:
+        """Where the command rests that wrote down a plan: the start, or a replan by its number."""
+        return self.replans[plan - 1] if plan else self.payload
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The tasks of which nobody knows whether they happened."""
+        return tuple(name for name, task in self.tasks.items() if task.status == "unknown")
 
     def unreleased(self, task_id: str) -> bool:
         """Whether nothing was begun for a task yet, not even its question to a person."""

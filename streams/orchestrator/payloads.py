@@ -8,13 +8,15 @@ from typing import Any
 
 from pml.processors.workflow import Address, Input, payload_of
 from pml.schemas.calls import CallEnded
-from pml.schemas.commands import Command, RunStart
+from pml.schemas.commands import Command, RunReplan, RunStart, TaskResolve
 from pml.schemas.errors import UndecodableRecord, UnknownMessage
 from pml.schemas.topics import Topics
 from pml.streams.log.tail import Tails
 
 # A decoded value takes about four times its JSON in memory.
 WEIGHT = 4
+# The commands whose values are read again.
+HOLDING = (RunStart, RunReplan, TaskResolve)
 
 
 class PayloadCache:
@@ -32,7 +34,7 @@ class PayloadCache:
         message = source.message
         if isinstance(message, CallEnded) and message.result is not None:
             self._put(source.address, message.result, size)
-        elif isinstance(message, Command) and isinstance(message.data, RunStart):
+        elif isinstance(message, Command) and isinstance(message.data, HOLDING):
             self._put(source.address, message.data, size)
 
     async def get(self, addresses: Iterable[Address]) -> dict[Address, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 
-from pml.processors.workflow import Session, definition_record
-from pml.schemas.events import Event, RunStarted
+from pml.processors.workflow import Session, definition_name, definition_record
+from pml.schemas.events import Event
 from pml.schemas.identifiers import session_key
 from pml.streams.log.recovery import Stored
 from pml.streams.orchestrator.table import Life, PartitionTable, definition_key
@@ -48,10 +48,11 @@ class States:
         self._forget_ended()
 
     def begin(self, event: Event) -> None:
-        """Keep the definition of a run that began."""
-        if isinstance(event.data, RunStarted):
+        """Keep the definition of a run that began, or of its new plan."""
+        name = definition_name(event)
+        if name is not None:
             life = Life(session_key(event.tenant, event.session_id), event.epoch)
-            key = definition_key(self._number, life, event.run_id or "")
+            key = definition_key(self._number, life, name)
             self.definitions[key] = definition_record(event)
 
     def live(self) -> Iterator[tuple[bytes, Session]]:

@@ -105,8 +105,8 @@ class PartitionTable:
     def session(self, session: bytes, stored: Stored) -> Session | None:
         """The state in a record; None where a definition that it names is missing."""
 
-        def definition(run_id: str) -> bytes | None:
-            return self._store.get(definition_key(self._number, Life(session, stored.epoch), run_id))
+        def definition(name: str) -> bytes | None:
+            return self._store.get(definition_key(self._number, Life(session, stored.epoch), name))
 
         decoded = decode_session(stored.data[HEADER.size :], definition)
         return None if isinstance(decoded, MissingDefinition) else decoded
@@ -140,10 +140,10 @@ def life_key(number: int, life: Life) -> bytes:
     return b"%ssession/%0*d/%s" % (partition_prefix(number), EPOCH_DIGITS, life.epoch, life.session)
 
 
-def definition_key(number: int, life: Life, run_id: str) -> bytes:
-    """The key of a run's definition."""
+def definition_key(number: int, life: Life, name: str) -> bytes:
+    """The key of a run's definition, or of a later plan of it (`run_id/number`)."""
     prefix = partition_prefix(number)
-    return b"%sdefinition/%0*d/%s/%s" % (prefix, EPOCH_DIGITS, life.epoch, life.session, run_id.encode())
+    return b"%sdefinition/%0*d/%s/%s" % (prefix, EPOCH_DIGITS, life.epoch, life.session, name.encode())
 
 
 def _life(key: bytes) -> Life:

@@ -24,6 +24,7 @@ from pml.processors.workflow import (
     deadline_command,
     decide,
     decode_session,
+    definition_name,
     definition_record,
     encode_session,
     evolve,
@@ -205,8 +206,9 @@ class SessionWorld:
         self.session = step.session
         self.events.extend(step.events)
         for event in step.events:
-            if event.type == "run.started":
-                self.definitions[event.run_id or ""] = definition_record(event)
+            name = definition_name(event)
+            if name is not None:
+                self.definitions[name] = definition_record(event)
         self.log_end += len(step.events)
         self.open_calls |= {call.call_id: call for call in step.calls}
         for cancel in step.cancels:
@@ -237,9 +239,9 @@ class SessionWorld:
             live = session.runs[entry.run_id].live
             assert entry.served or live or call_id in joined, "a speculation outlived its run"
         began_now = {
-            event.run_id or "": definition_record(event)
+            name: definition_record(event)
             for event in step.events
-            if event.type == "run.started"
+            if (name := definition_name(event)) is not None
         }
         stored = decode_session(encode_session(session), (self.definitions | began_now).get)
         assert stored == session, "the state record does not read back as the state"

@@ -1,0 +1,120 @@
+"""A task of unknown outcome is settled: by a person, or by its call's late answer (DESIGN §2, rule 6)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pml.processors.workflow.advance import advance
+from pml.processors.workflow.consent import NOBODY
+from pml.processors.workflow.draft import Draft
+from pml.processors.workflow.inputs import payload_value
+from pml.processors.workflow.obedience import Decision, NotWaiting, known_run, require_person
+from pml.processors.workflow.outcomes import UNCERTAIN, failure_of
+from pml.processors.workflow.reopening import layer_before, with_dependents
+from pml.processors.workflow.retrying import kept_graph, take_up
+from pml.processors.workflow.settling import coordinate_of, safe_error
+from pml.processors.workflow.starting import check_room
+from pml.processors.workflow.state import Run
+from pml.schemas.calls import CallEnded, CallError
+from pml.schemas.canonical import canonical_json, value_hash
+from pml.schemas.commands import Command, TaskResolve
+from pml.schemas.events import TaskResolved
+from pml.schemas.sanitiser import preview, sanitise
+
+Resolution = Literal["done", "not_done", "retry"]
+
+
+def resolve_task(draft: Draft, command: Command, data: TaskResolve, decision: Decision) -> None:
+    """Settle a task as a person says. A run that ended for it goes on, unless the task was not done.
+
+    Raises:
+        Refused: no person says so, or the task's outcome is not unknown.
+    """
+    require_person(command, "say what became of a call")
+    run = known_run(draft, command.run_id or "")
+    kept_graph(run)
+    if run.task(data.task_id).status != "unknown":
+        raise NotWaiting(f"{data.task_id} of {run.run_id} is {run.task(data.task_id).status}, not unknown")
+    revived = run.status == "failed" and data.resolution != "not_done" and len(run.unknown) == 1
+    if revived:
+        check_room(draft)
+    _settle(draft, run, data.task_id, data.resolution, decision)
+    if revived:
+        take_up(draft, draft.run(run.run_id), (), decision)
+    if draft.run(run.run_id).live:
+        advance(draft, run.run_id)
+
+
+def answer_late(draft: Draft, outcome: CallEnded) -> bool:
+    """Settle the task of unknown outcome whose call is answered after all; whether there was one.
+
+    A run that has ended stays ended: a retry goes on from what is known now.
+    """
+    found = _waiting_for(draft, outcome.call_id)
+    if found is None:
+        return False
+    run, task_id = found
+    if outcome.status == "ok" and outcome.result is not None:
+        _settle(draft, run, task_id, "done", NOBODY, late=True)
+    elif not (outcome.started_at and failure_of(outcome).code in UNCERTAIN):
+        _settle(draft, run, task_id, "not_done", NOBODY, late=True, error=failure_of(outcome))
+    if draft.run(run.run_id).live:
+        advance(draft, run.run_id)
+    return True
+
+
+def _waiting_for(draft: Draft, call_id: str) -> tuple[Run, str] | None:
+    if call_id not in draft.session.doubtful:
+        return None
+    return next(
+        (
+            (run, name)
+            for run in draft.runs
+            for name in run.unknown
+            if (call := run.task(name).call) is not None and call.call_id == call_id
+        ),
+        None,
+    )
+
+
+def _settle(
+    draft: Draft,
+    run: Run,
+    task_id: str,
+    resolution: Resolution,
+    decision: Decision,
+    *,
+    late: bool = False,
+    error: CallError | None = None,
+) -> None:
+    task, graph = run.task(task_id), kept_graph(run)
+    roots = {"done": {task_id}, "retry": {task_id}, "not_done": set[str]()}[resolution]
+    opened = with_dependents(run, graph, roots)
+    if resolution == "done":
+        opened = tuple(name for name in opened if name != task_id)
+    resolved = TaskResolved(
+        **decision.fields(),
+        task_ids=opened,
+        layer=layer_before(run, graph, opened) if opened else run.layer,
+        task_id=task_id,
+        attempt=task.attempt,
+        tool=run.node(task_id).tool,
+        call_id=task.call.call_id if task.call else "",
+        resolution=resolution,
+        late=late,
+        error=safe_error(error) if error else None,
+        **(_result(draft) if resolution == "done" else {}),
+    )
+    draft.emit(resolved, run)
+
+
+def _result(draft: Draft) -> dict[str, Any]:
+    """The value that this very input brings."""
+    value = payload_value(draft.payload(draft.source.address))
+    return {
+        "result": sanitise(value),
+        "preview": preview(value),
+        "result_ref": coordinate_of(draft.source.address),
+        "result_hash": value_hash(value, draft.catalog.policy.hash_key),
+        "result_bytes": len(canonical_json(value)),
+    }
