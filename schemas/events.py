@@ -192,11 +192,11 @@ class RunReplanned(Decided):
 
 
 class Reopened(Decided):
-    """Tasks and decisions that are to be done anew; `layer` is the last that stays released."""
+    """Tasks and decisions that are to be done anew; `after_layer` is the last that stays released."""
 
     task_ids: tuple[str, ...] = ()
     decision_ids: tuple[str, ...] = ()
-    layer: int
+    after_layer: int
 
 
 class RunRetried(Reopened):
@@ -218,6 +218,7 @@ class TaskResolved(Reopened):
 
     task_id: str
     attempt: int
+    layer: int
     tool: str
     call_id: str
     resolution: Literal["done", "not_done", "retry"]

@@ -1,4 +1,5 @@
-"""Full results of tools: the log keeps their coordinate, the value rests in `pml.tool-outcomes`."""
+"""Full results of tools: the log keeps their coordinate, the value rests in `pml.tool-outcomes`,
+or in the command of the person who knew it."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from aiokafka.errors import KafkaError
 
 from pml.schemas.base import Coordinate
 from pml.schemas.calls import ToolResult
-from pml.schemas.codec import decode_outcome
+from pml.schemas.codec import decode_command, decode_outcome
+from pml.schemas.commands import TaskResolve
 from pml.schemas.errors import BrokerUnavailable, PayloadGone
 from pml.streams.connection import client_options
 from pml.streams.settings import Settings
@@ -61,13 +63,14 @@ class ResultReader:
             ) from None
         if time.time_ns() // 1_000_000 - record.timestamp > self.settings.timeouts.results_ttl_s * 1000:
             raise expired(coordinate)
-        result = decode_outcome(record.value).result
+        result = _result(self.settings, record)
         if result is None:
             raise PayloadGone(f"the call at {place(coordinate)} gave no result")
         return result
 
     async def _record(self, coordinate: Coordinate) -> ConsumerRecord[bytes, bytes]:
-        if coordinate.topic != self.settings.topics.tool_outcomes:
+        topics = self.settings.topics
+        if coordinate.topic not in {topics.tool_outcomes, topics.commands}:
             raise PayloadGone(f"no results rest in {coordinate.topic}")
         partition = TopicPartition(coordinate.topic, coordinate.partition)
         self._consumer.assign([partition])
@@ -82,6 +85,14 @@ class ResultReader:
         if record.offset != coordinate.offset:
             raise expired(coordinate)
         return record
+
+
+def _result(settings: Settings, record: ConsumerRecord[bytes, bytes]) -> ToolResult | None:
+    """What a call gave, or what a person said that it gave."""
+    if record.topic == settings.topics.tool_outcomes:
+        return decode_outcome(record.value).result
+    data = decode_command(record.value).data
+    return data.as_result() if isinstance(data, TaskResolve) else None
 
 
 async def read_result(source: Settings | str, coordinate: Coordinate) -> ToolResult:

@@ -11,7 +11,7 @@ import orjson
 from pml.clickhouse.client import Limits, Rows, Store
 from pml.schemas.codec import decode_event
 from pml.schemas.errors import PMLError, StoreUnavailable
-from pml.schemas.events import Event, RunEnded, RunStarted
+from pml.schemas.events import Event, RunEnded, RunReplanned, RunStarted
 from pml.streams.client import EventConsumer
 from pml.streams.connection import store_url
 from pml.streams.run_summary import RunSummary, observe
@@ -59,7 +59,7 @@ async def run_events(settings: Settings, tenant: str, run_id: str, session_id: s
     if session_id is not None:
         return _found(await _run_in_log(settings, tenant, run_id, session_id), run_id, session_id)
     events = await asyncio.to_thread(_events_in_store, settings, tenant, run_id)
-    if not any(isinstance(event.data, RunEnded) for event in events):
+    if not (events and summarised(events).ended):
         session, epoch = (events[0].session_id, events[0].epoch) if events else (run_id, 0)
         events = await _run_in_log(settings, tenant, run_id, session, epoch) or events
     return _found(events, run_id, None)
@@ -162,7 +162,8 @@ def _row(events: list[Event]) -> dict[str, Any]:
     started = events[0].data
     assert isinstance(started, RunStarted)
     summary = summarised(events)
-    ends = [event.occurred_at for event in events if isinstance(event.data, RunEnded)]
+    ends = [event.occurred_at for event in events if isinstance(event.data, RunEnded) and summary.ended]
+    plans = [event.data for event in events if isinstance(event.data, (RunStarted, RunReplanned))]
     facts = {
         **summary.counts.model_dump(),
         "run_id": summary.run_id,
@@ -174,8 +175,8 @@ def _row(events: list[Event]) -> dict[str, Any]:
         "started_at": events[0].occurred_at,
         "ended_at": ends[-1] if ends else None,
         "duration_ms": summary.duration_ms,
-        "layers": started.layers,
-        "tasks": started.tasks,
+        "layers": plans[-1].layers,
+        "tasks": plans[-1].tasks,
         "error_code": (summary.error or {}).get("code", ""),
     }
     return {name: facts[name] for name in LISTED}

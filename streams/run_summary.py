@@ -7,14 +7,19 @@ from typing import Any, TypeVar
 
 from pml.schemas.base import Coordinate
 from pml.schemas.events import (
+    ApprovalRequested,
+    ApprovalSettled,
     DecisionMade,
     DecisionRequired,
     Event,
     RunCounts,
     RunEnded,
+    RunReplanned,
+    RunRetried,
     RunStarted,
     TaskCompleted,
     TaskFailed,
+    TaskResolved,
     TaskSkipped,
     TaskStarted,
     TaskUnknown,
@@ -93,8 +98,18 @@ def observe(summary: RunSummary, event: Event) -> RunSummary:
         return _ended(summary, RUN_ENDS[event.type], data)
     if isinstance(data, DecisionRequired):
         return _asks(summary, data.checkpoint_id, data.model_dump(exclude_none=True))
+    if isinstance(data, ApprovalRequested):
+        return _asks(summary, data.approval_id, data.model_dump(exclude_none=True))
     if isinstance(data, DecisionMade):
         return _answered(summary, data.checkpoint_id, data.run_status)
+    if isinstance(data, ApprovalSettled):
+        return _answered(summary, data.approval_id, data.run_status)
+    if isinstance(data, RunReplanned):
+        return replace(summary, layers=data.layers)
+    if isinstance(data, RunRetried):
+        return replace(_opened(summary, data.task_ids), status="running", error=None)
+    if isinstance(data, TaskResolved):
+        summary = _opened(summary, data.task_ids)
     task = _task(data)
     if task is None:
         return summary
@@ -109,6 +124,12 @@ def _asks(summary: RunSummary, question: str, asked: dict[str, Any]) -> RunSumma
 def _answered(summary: RunSummary, question: str | None, status: str) -> RunSummary:
     left = {name: asked for name, asked in summary.waits_for.items() if name != question}
     return replace(summary, status=status, waits_for=left)
+
+
+def _opened(summary: RunSummary, task_ids: tuple[str, ...]) -> RunSummary:
+    """These tasks have no outcome any more."""
+    left = {name: task for name, task in summary.results.items() if name not in task_ids}
+    return replace(summary, results=left)
 
 
 def _ended(summary: RunSummary, status: str, data: RunEnded) -> RunSummary:
@@ -134,6 +155,8 @@ def _task(data: object) -> tuple[str, TaskSummary] | None:
             return data.task_id, TaskSummary(status, data.served_by, error=data.error.model_dump())
         case TaskUnknown():
             return data.task_id, TaskSummary("unknown", data.served_by, error=data.error.model_dump())
+        case TaskResolved():
+            return (data.task_id, _resolved(data)) if data.resolution != "retry" else None
         case TaskSkipped():
             return data.task_id, TaskSummary("skipped", error=_skip_reason(data))
     return None
@@ -148,6 +171,13 @@ def _completed(data: TaskCompleted) -> TaskSummary:
         duration_ms=data.duration_ms,
         saved_ms=data.saved_ms,
     )
+
+
+def _resolved(data: TaskResolved) -> TaskSummary:
+    if data.resolution == "done":
+        return TaskSummary("completed", "call", preview=data.preview, result_ref=data.result_ref)
+    error = data.error.model_dump() if data.error else {"code": "NOT_DONE", "message": data.reason}
+    return TaskSummary("failed", "call", error=error)
 
 
 def _skip_reason(data: TaskSkipped) -> dict[str, Any]:

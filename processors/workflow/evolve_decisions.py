@@ -111,7 +111,7 @@ def _task_resolved(session: Session, event: e.Event, data: e.TaskResolved) -> Se
 def _reopened(run: Run, data: e.Reopened) -> Run:
     """Nothing was begun for these tasks now; their attempts are counted on."""
     gone = {*data.task_ids, *data.decision_ids}
-    if not gone and data.layer >= run.layer:
+    if not gone and data.after_layer >= run.layer:
         return run
     attempts = {name: run.task(name).attempt for name in data.task_ids}
     again = {name: TaskState(attempt=attempt, earlier=attempt) for name, attempt in attempts.items()}
@@ -120,9 +120,11 @@ def _reopened(run: Run, data: e.Reopened) -> Run:
         tasks={**run.tasks, **again},
         decisions={name: outcome for name, outcome in run.decisions.items() if name not in gone},
         path=tuple(name for name in run.path if name not in gone),
-        layer=data.layer,
+        layer=data.after_layer,
     )
-    waits = replace(run.waits, cleared=data.layer + 1, errors=min(run.waits.errors, len(failures(opened))))
+    waits = replace(
+        run.waits, cleared=data.after_layer + 1, errors=min(run.waits.errors, len(failures(opened)))
+    )
     return replace(opened, waits=waits)
 
 

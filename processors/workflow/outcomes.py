@@ -182,9 +182,10 @@ def retry_at_ms(draft: Draft, run: Run, task: TaskState, error: CallError) -> in
     """
     if run.waits.abort is not None or task.retry is None or not error.retryable:
         return None
-    if task.attempt >= task.retry.attempts:
+    attempt = task.attempt - task.earlier
+    if attempt >= task.retry.attempts:
         return None
-    return draft.now_ms + (task.retry.backoff_ms << (task.attempt - 1))
+    return draft.now_ms + (task.retry.backoff_ms << (attempt - 1))
 
 
 def _complete(

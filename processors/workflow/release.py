@@ -33,7 +33,7 @@ def release(draft: Draft, run_id: str, layer: int) -> None:
     draft.emit(LayerReleased(layer=layer, task_ids=open_ids), run)
     prepared = [item for name in open_ids if (item := _prepare_or_end(draft, run_id, name)) is not None]
     for item in sorted(prepared, key=lambda item: not item.reads):
-        start_task(draft, run_id, item, attempt=1)
+        start_task(draft, run_id, item, attempt=draft.run(run_id).task(item.node.id).attempt + 1)
 
 
 def _prepare_or_end(draft: Draft, run_id: str, task_id: str) -> Prepared | None:

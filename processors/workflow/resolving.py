@@ -35,6 +35,9 @@ def resolve_task(draft: Draft, command: Command, data: TaskResolve, decision: De
     kept_graph(run)
     if run.task(data.task_id).status != "unknown":
         raise NotWaiting(f"{data.task_id} of {run.run_id} is {run.task(data.task_id).status}, not unknown")
+    stopped = run.waits.abort is not None or run.status == "aborted"
+    if stopped and data.resolution == "retry":
+        raise NotWaiting(f"{run.run_id} is or was stopped; say whether {data.task_id} was done or not")
     revived = run.status == "failed" and data.resolution != "not_done" and len(run.unknown) == 1
     if revived:
         check_room(draft)
@@ -89,15 +92,16 @@ def _settle(
 ) -> None:
     task, graph = run.task(task_id), kept_graph(run)
     roots = {"done": {task_id}, "retry": {task_id}, "not_done": set[str]()}[resolution]
-    opened = with_dependents(run, graph, roots)
+    opened = () if run.waits.abort else with_dependents(run, graph, roots)
     if resolution == "done":
         opened = tuple(name for name in opened if name != task_id)
     resolved = TaskResolved(
         **decision.fields(),
         task_ids=opened,
-        layer=layer_before(run, graph, opened) if opened else run.layer,
+        after_layer=layer_before(run, graph, opened) if opened else run.layer,
         task_id=task_id,
         attempt=task.attempt,
+        layer=run.node(task_id).layer,
         tool=run.node(task_id).tool,
         call_id=task.call.call_id if task.call else "",
         resolution=resolution,

@@ -63,7 +63,7 @@ def take_up(draft: Draft, run: Run, opened: tuple[str, ...], decision: Decision)
         **decision.fields(),
         task_ids=opened,
         decision_ids=undecided(run, graph),
-        layer=layer_before(run, graph, opened),
+        after_layer=layer_before(run, graph, opened),
         deadline_at=to_rfc3339(draft.now_ms + run_timeout_ms(draft, graph.options)),
     )
     draft.emit(retried, run)

@@ -126,6 +126,7 @@ class Play:
         assert self.world.session is not None
         assert encode_session(folded) == encode_session(self.world.session)
         assert folded == self.world.session
+        self.check_unsafe_calls()
         self.check_decisions()
         self.check_approvals()
         ends = [
@@ -133,7 +134,7 @@ class Play:
             for event in self.world.events
             if event.type in {"run.completed", "run.failed", "run.aborted"}
         ]
-        starts = self.world.of_type("run.started")
+        starts = [*self.world.of_type("run.started"), *self.world.of_type("run.retried")]
         assert sorted(event.run_id or "" for event in ends) == sorted(event.run_id or "" for event in starts)
 
     def check_decisions(self) -> None:
@@ -154,7 +155,12 @@ class Play:
     def decide(self, kind: str, **data: Any) -> None:
         """Send a command about a random run, whether it waits or not; sometimes twice."""
         assert self.world.session is not None
-        run_id = self.random.choice([*self.world.session.runs, "run_9"])
+        fitting = {"run.continue": "waiting", "run.retry": "failed"}.get(kind, "running")
+        runs = self.world.session.runs.values()
+        names = [run.run_id for run in runs if run.status == fitting]
+        if not names or self.random.random() < 0.2:
+            names = [*self.world.session.runs, "run_9"]
+        run_id = self.random.choice(names)
         self.take(self.world.send(kind, run_id, data, command_id=f"cmd_{len(self.world.events)}"))
         if self.random.random() < 0.2 and self.world.session.obeyed:
             again = self.random.choice(list(self.world.session.obeyed))
@@ -174,6 +180,58 @@ class Play:
         step = self.world.send("approval.decide", event.run_id or "", data, who)
         self.take(step)
         assert who == "person:ada" or step.events[-1].type == "command.rejected"
+
+    def replan(self) -> None:
+        """Other tasks for a run that waits, one of them built on what completed; or for one that does not."""
+        assert self.world.session is not None
+        waiting = [run for run in self.world.session.runs.values() if run.status == "waiting"]
+        if not waiting:
+            return
+        run = self.random.choice(waiting)
+        done = [name for name, task in run.tasks.items() if task.status == "completed"]
+        prefix = f"p{len(self.world.events)}_"
+        tasks = random_workflow(self.random)["tasks"][:5]
+        names = {task["id"]: prefix + task["id"] for task in tasks}
+        for task in tasks:
+            _rename(task, names)
+        if done:
+            tasks[0]["depends_on"] = [self.random.choice(done)]
+        hold = self.random.random() < 0.3
+        step = self.world.send("run.replan", run.run_id, {"tasks": tasks, "hold": hold})
+        self.take(step)
+        replanned = [event for event in step.events if event.type == "run.replanned"]
+        assert replanned or step.events[-1].type == "command.rejected"
+
+    def resolve(self) -> None:
+        """Somebody settles a task of unknown outcome, or one that is not."""
+        assert self.world.session is not None
+        tasks = [
+            (run.run_id, name)
+            for run in self.world.session.runs.values()
+            for name in (run.unknown or tuple(run.tasks)[:1])
+        ]
+        if tasks:
+            run_id, task_id = self.random.choice(tasks)
+            data: dict[str, Any] = {
+                "task_id": task_id,
+                "resolution": self.random.choice(["done", "not_done", "retry"]),
+            }
+            if data["resolution"] == "done":
+                data["result"] = {"text": "as found", "size": 8, "first": "a.md"}
+            self.take(self.world.send("task.resolve", run_id, data))
+
+    def check_unsafe_calls(self) -> None:
+        """What completed and is unsafe is not called again; what is unknown only if somebody says so."""
+        over: dict[tuple[str, str], str] = {}
+        for event in self.world.events:
+            data: Any = event.data
+            task = (event.run_id or "", getattr(data, "task_id", ""))
+            if event.type == "task.started" and data.effect == "write":
+                assert over.get(task) not in {"task.completed", "task.unknown"}
+            elif event.type in {"task.completed", "task.unknown", "task.failed"}:
+                over[task] = event.type
+            elif event.type == "task.resolved":
+                over[task] = {"done": "task.completed"}.get(data.resolution, "task.failed")
 
     def check_approvals(self) -> None:
         """Each request ends once at most, and only a granted one leads to the call that it was about."""
@@ -262,6 +320,18 @@ def test_waiting_for_somebody_changes_no_result(seed: int) -> None:
     assert waited.files.texts == plain.files.texts
 
 
+def _rename(task: dict[str, Any], names: dict[str, str]) -> None:
+    """The same task under another name, without conditions or tasks that are not there."""
+    task.pop("condition", None)
+    task["id"] = names[task["id"]]
+    task["depends_on"] = [names[name] for name in task.get("depends_on", []) if name in names]
+    for name, value in task["arguments"].items():
+        if isinstance(value, dict):
+            source, _, path = value["expression"].partition(".")
+            known = {"type": "reference", "expression": f"{names.get(source)}.{path}"}
+            task["arguments"][name] = known if source in names else "text"
+
+
 def _pausing(random: Random, workflow: dict[str, Any]) -> dict[str, Any]:
     """The workflow with decision points."""
     names = [task["id"] for task in workflow["tasks"]]
@@ -301,40 +371,46 @@ def _retried(random: Random) -> dict[str, Any]:
     }
 
 
+_TASK_ENDS = {"task.completed", "task.failed", "task.unknown"}
+_DISTURBANCES = {
+    "answer": 10,
+    "fail": 3,
+    "late": 2,
+    "time": 2,
+    "due": 1,
+    "start": 1,
+    "switch": 1,
+    "lose": 1,
+    "run.continue": 4,
+    "run.abort": 1,
+    "run.retry": 2,
+    "run.replan": 2,
+    "task.resolve": 2,
+    "approval.decide": 5,
+}
+
+
 def _disturb(found: Play, next_run: int) -> None:
     """One random thing happens."""
     random, world = found.random, found.world
-    kind = random.choices(
-        [
-            "answer",
-            "fail",
-            "late",
-            "time",
-            "due",
-            "start",
-            "switch",
-            "lose",
-            "run.continue",
-            "run.abort",
-            "approval.decide",
-        ],
-        [10, 3, 2, 2, 1, 1, 1, 1, 4, 1, 5],
-    )[0]
+    kind = random.choices(list(_DISTURBANCES), list(_DISTURBANCES.values()))[0]
     if kind == "answer" and world.open_calls:
         found.answer_one()
     elif kind == "fail" and world.open_calls:
-        code = random.choice(["TIMEOUT", "NETWORK", "NOT_FOUND", "CANCELLED"])
+        code = random.choice(["TIMEOUT", "NETWORK", "NOT_FOUND", "CANCELLED", "CONNECTION_LOST"])
         fails: dict[str, Any] = {
             "code": code,
             "retryable": random.random() < 0.5,
             "started": random.random() < 0.8,
         }
-        found.take(world.answer(random.choice(list(world.open_calls)), **fails))
+        call = world.open_calls[random.choice(list(world.open_calls))]
+        found.answered.append(call)
+        found.take(world.answer(call.call_id, **fails))
     elif kind == "late" and found.answered:
         call_id = random.choice(found.answered).call_id
         step = world.answer(call_id, {"late": True})
         found.take(step)
-        ended = [event for event in step.events if event.type.startswith("task.")]
+        ended = [event for event in step.events if event.type in _TASK_ENDS]
         assert all(getattr(event.data, "call_id", "") != call_id for event in ended)
     elif kind == "time":
         world.time_ms += random.choice([10, 500, 1_500, 30_000])
@@ -342,8 +418,12 @@ def _disturb(found: Play, next_run: int) -> None:
         found.take(world.due())
     elif kind == "start" and next_run <= 3:
         found.start(_pausing(random, random_workflow(random)), f"run_{next_run}")
-    elif kind in {"run.continue", "run.abort"}:
+    elif kind in {"run.continue", "run.abort", "run.retry"}:
         found.decide(kind)
+    elif kind == "run.replan":
+        found.replan()
+    elif kind == "task.resolve":
+        found.resolve()
     elif kind == "approval.decide":
         found.answer_request()
     elif kind == "switch":
