@@ -78,7 +78,8 @@ def test_a_retry_that_cannot_be_prepared_is_an_attempt_of_its_own() -> None:
     world = SessionWorld(catalog=catalog({READ: retried}))
     world.start({"tasks": [task("a", "1")]})
     world.answer(world.call_of("a"), code="NETWORK", retryable=True)
-    world.catalog = catalog({READ: {"scope": "readonly", "approval": "hil"}})
+    assert world.session is not None
+    world.lose(world.session.runs["run_1"].payload)
     world.due()
     failed = [event.data for event in world.events if isinstance(event.data, TaskFailed)]
     assert [(item.attempt, item.final, bool(item.call_id)) for item in failed] == [

@@ -52,7 +52,8 @@ def test_a_definition_that_is_not_at_hand_is_named() -> None:
 
 def test_a_run_that_has_ended_needs_no_definition() -> None:
     world = SessionWorld()
-    world.start({"tasks": [{"id": "a", "tool": "web:secret"}]})
+    world.start({"tasks": [{"id": "a", "tool": "files:parse"}]})
+    world.answer(world.call_of("a"))
     assert world.session is not None
     assert decode_session(encode_session(world.session), NOTHING.get) == world.session
 
