@@ -42,7 +42,7 @@ async def list_runs(
     """
     if session_id is None:
         return await asyncio.to_thread(_listed_in_store, settings, tenant, status, limit)
-    rows = _rows_of(await _events_of_session(settings, tenant, session_id))
+    rows = _rows_of(await session_events(settings, tenant, session_id))
     return [row for row in rows[::-1] if status in (None, row["status"])][:limit]
 
 
@@ -68,7 +68,7 @@ async def run_events(settings: Settings, tenant: str, run_id: str, session_id: s
 async def _run_in_log(
     settings: Settings, tenant: str, run_id: str, session_id: str, offset: int = 0
 ) -> list[Event]:
-    events = await _events_of_session(settings, tenant, session_id, offset)
+    events = await session_events(settings, tenant, session_id, offset)
     return [event for event in events if event.run_id == run_id]
 
 
@@ -87,7 +87,7 @@ async def session_of(settings: Settings, tenant: str, run_id: str) -> str:
         StoreUnavailable: the store does not answer; the session has to be named.
     """
     sql = "SELECT session_id FROM runs WHERE tenant = {tenant:String} AND run_id = {run_id:String} LIMIT 1"
-    found = await asyncio.to_thread(_query, settings, sql, {"tenant": tenant, "run_id": run_id}, 1)
+    found = await asyncio.to_thread(query_store, settings, sql, {"tenant": tenant, "run_id": run_id}, 1)
     return str(found.rows[0][0]) if found.rows else run_id
 
 
@@ -106,7 +106,7 @@ def _listed_in_store(settings: Settings, tenant: str, status: str | None, limit:
     sql = (
         f"SELECT {', '.join(LISTED)} FROM runs WHERE {where} ORDER BY started_at DESC, run_id LIMIT {limit:d}"
     )
-    return _query(settings, sql, {"tenant": tenant, "status": status or ""}, limit).as_dicts()
+    return query_store(settings, sql, {"tenant": tenant, "status": status or ""}, limit).as_dicts()
 
 
 def _events_in_store(settings: Settings, tenant: str, run_id: str) -> list[Event]:
@@ -114,11 +114,16 @@ def _events_in_store(settings: Settings, tenant: str, run_id: str) -> list[Event
         "SELECT * FROM events WHERE tenant = {tenant:String} AND run_id = {run_id:String} "
         f"ORDER BY epoch, log_offset LIMIT {RUN_EVENTS_MAX}"
     )
-    rows = _query(settings, sql, {"tenant": tenant, "run_id": run_id}, RUN_EVENTS_MAX)
+    rows = query_store(settings, sql, {"tenant": tenant, "run_id": run_id}, RUN_EVENTS_MAX)
     return [_event(row) for row in rows.as_dicts()]
 
 
-def _query(settings: Settings, sql: str, parameters: dict[str, str], rows: int) -> Rows:
+def query_store(settings: Settings, sql: str, parameters: dict[str, str], rows: int) -> Rows:
+    """Rows of the store.
+
+    Raises:
+        StoreUnavailable: it does not answer; the error says what does.
+    """
     try:
         with Store.connect(store_url(settings), settings.clickhouse.database) as store:
             return store.query(sql, parameters, Limits(rows=rows))
@@ -142,9 +147,12 @@ def _event(row: dict[str, Any]) -> Event:
     return decode_event(orjson.dumps(fields))
 
 
-async def _events_of_session(
-    settings: Settings, tenant: str, session_id: str, offset: int = 0
-) -> list[Event]:
+async def session_events(settings: Settings, tenant: str, session_id: str, offset: int = 0) -> list[Event]:
+    """The events of a session, from the log.
+
+    Raises:
+        BrokerUnavailable: it does not answer.
+    """
     async with EventConsumer(settings, session_id=session_id, tenant=tenant, until_end=True) as consumer:
         consumer.seek(offset)
         return [event async for event in consumer]

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from pml.streams.cli import (
+    approvals,
     config,
     demo,
     dlq,
@@ -88,6 +89,7 @@ for panel, commands in {
         app.command(rich_help_panel=panel)(command)
 for panel, name, group in (
     (WORKING, "run", run.app),
+    (WORKING, "approvals", approvals.app),
     (LOOKING, "events", events.app),
     (LOOKING, "memory", memory.app),
     (LOOKING, "dlq", dlq.app),

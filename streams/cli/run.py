@@ -24,7 +24,10 @@ Tenant = Annotated[str, typer.Option()]
 
 
 app.command("continue")(run_decisions.continue_run)
+app.command("replan")(run_decisions.replan_run)
 app.command("abort")(run_decisions.abort_run)
+app.command("retry")(run_decisions.retry_run)
+app.command("resolve")(run_decisions.resolve_task)
 
 
 @app.callback()

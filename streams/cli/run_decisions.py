@@ -1,8 +1,8 @@
-"""`pml run continue|abort`: what somebody decides about a run."""
+"""`pml run continue|replan|abort|retry|resolve`: what people decide about runs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pml.streams.client import RunSummary, Submission
     from pml.streams.settings import Settings
 
+D = TypeVar("D", bound="CommandData")
 # The orchestrator answers within milliseconds; one that is being started again needs some seconds.
 ANSWER_S = 30.0
 
@@ -67,6 +68,111 @@ def abort_run(
     from pml.schemas.commands import RunAbort
 
     decide(run_id, session, tenant, RunAbort(reason=reason), wait=wait, as_json=json)
+
+
+def replan_run(
+    run_id: RunId,
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="Tasks and decisions; - is stdin.")],
+    *,
+    session: Session = None,
+    tenant: Tenant = "local",
+    checkpoint: Checkpoint = None,
+    hold: Annotated[bool, typer.Option("--hold", help="Wait again before the new tasks.")] = False,
+    reason: Reason = "",
+    wait: Wait = False,
+    json: Json = False,
+) -> None:
+    """Replace what has not run of a run that waits; new tasks may build on what has completed.
+
+    The file is a workflow of `tasks` and `decisions`; context and options are those of the run.
+
+    Examples: pml run replan run_1 plan.yaml --wait · pml run replan run_1 - --hold --reason 'other folder'
+    """
+    from pml.schemas.commands import RunReplan
+    from pml.streams.cli.workflow_file import read_plan
+
+    tasks, decisions = read_plan(file)
+    fields = {"tasks": tasks, "decisions": decisions, "checkpoint_id": checkpoint, "hold": hold}
+    data = checked(RunReplan, {**fields, "reason": reason})
+    decide(run_id, session, tenant, data, wait=wait, as_json=json)
+
+
+def retry_run(
+    run_id: RunId,
+    *,
+    session: Session = None,
+    tenant: Tenant = "local",
+    reason: Reason = "",
+    wait: Wait = False,
+    json: Json = False,
+) -> None:
+    """Go on with a failed run from what failed; what completed is not repeated.
+
+    Examples: pml run retry run_1 --wait · pml run retry run_1 --reason 'the file is there now'
+    """
+    from pml.schemas.commands import RunRetry
+
+    decide(run_id, session, tenant, RunRetry(reason=reason), wait=wait, as_json=json)
+
+
+def resolve_task(
+    run_id: RunId,
+    task_id: Annotated[str, typer.Argument(metavar="TASK_ID")],
+    *,
+    session: Session = None,
+    tenant: Tenant = "local",
+    done: Annotated[bool, typer.Option("--done", help="It happened; the result is --result.")] = False,
+    not_done: Annotated[bool, typer.Option("--not-done", help="It did not happen.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Call it again.")] = False,
+    result: Annotated[
+        str | None, typer.Option(help="With --done: a JSON object, as the tool gives it.")
+    ] = None,
+    reason: Reason = "",
+    wait: Wait = False,
+    json: Json = False,
+) -> None:
+    """Say what became of a task whose outcome is unknown; a run that failed for it goes on.
+
+    Examples: pml run resolve run_1 n2 --done --result '{"path": "a.md"}' · pml run resolve run_1 n2 --retry
+    """
+    from pml.schemas.commands import TaskResolve
+
+    chosen = [name for name, said in (("done", done), ("not_done", not_done), ("retry", retry)) if said]
+    if len(chosen) != 1 or (result is not None and not done):
+        raise typer.BadParameter("say one of --done, --not-done and --retry; --result goes with --done")
+    fields = {"task_id": task_id, "resolution": chosen[0], "result": _object(result), "reason": reason}
+    decide(run_id, session, tenant, checked(TaskResolve, fields), wait=wait, as_json=json)
+
+
+def checked(model: type[D], fields: dict[str, Any]) -> D:
+    """The data of a command.
+
+    Raises:
+        WorkflowInvalid: a field has the wrong shape.
+    """
+    from pydantic import ValidationError
+
+    from pml.schemas.codec import explain
+    from pml.schemas.errors import WorkflowInvalid
+
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        raise WorkflowInvalid("WORKFLOW_INVALID", f"this is wrong: {explain(error)}") from None
+
+
+def _object(text: str | None) -> dict[str, Any] | None:
+    import orjson
+
+    if text is None:
+        return None
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        value = None
+    if not isinstance(value, dict):
+        raise typer.BadParameter("--result must be a JSON object")
+    return value
 
 
 def decide(

@@ -140,6 +140,14 @@ def print_run(run: dict[str, Any]) -> None:
 
 def _question(run: dict[str, Any], question: str, asked: dict[str, Any]) -> str:
     """What a person may do about a run that waits."""
+    if "approval_id" in asked:
+        arguments = shortened(str(asked.get("arguments")), 60)
+        place = f"{question} --session {run['session_id']}"
+        return (
+            f"{asked['task_id']} waits for a person until {asked['expires_at']}: "
+            f"{asked['effect']} {asked['tool']} {arguments} ({asked['message']}): "
+            f"pml approvals approve {place} · pml approvals reject {place}"
+        )
     place = f"{run['run_id']} --session {run['session_id']}"
     until = f"until {asked['deadline_at']}, then {asked['on_timeout']}"
     return f"waits at {question} {until}: pml run continue {place} · pml run abort {place}"

@@ -32,6 +32,21 @@ def read_workflow(name: str) -> dict[str, Any]:
     return workflow
 
 
+def read_plan(name: str) -> tuple[Any, Any]:
+    """The tasks and decisions of a file for a run that goes on.
+
+    Raises:
+        ConfigurationError: it is no workflow, or has a context or options, which are those of the run.
+    """
+    workflow = read_workflow(name)
+    own = sorted({"context", "options"} & workflow.keys())
+    if own:
+        raise ConfigurationError(
+            f"{_named(name)}: leave out {' and '.join(own)}; a plan has those of the run that it is for"
+        )
+    return workflow.get("tasks", ()), workflow.get("decisions", ())
+
+
 def read_context(given: Iterable[str]) -> dict[str, Any]:
     """The parameters that `--context` gives: JSON objects and `k=v`; later ones win.
 
