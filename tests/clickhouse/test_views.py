@@ -7,7 +7,15 @@ import pytest
 
 from pml.clickhouse.client import Store
 from pml.clickhouse.migrate import migrate
-from pml.schemas.events import DecisionMade, DecisionRequired
+from pml.schemas.events import (
+    ApprovalRejected,
+    ApprovalRequested,
+    DecisionMade,
+    DecisionRequired,
+    RunReplanned,
+    RunRetried,
+    TaskResolved,
+)
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
 
@@ -168,6 +176,71 @@ def test_a_run_that_waits_has_not_ended(store: Store) -> None:
     later.add(DecisionMade(checkpoint_id="k1", choice="continue"))
     later.insert(store)
     assert store.query("SELECT status, ended_at FROM runs").rows == [["running", None]]
+
+
+def _asked() -> ApprovalRequested:
+    return ApprovalRequested(
+        approval_id="apr_1",
+        task_id="n1",
+        layer=0,
+        tool="files:delete_file",
+        description="Deletes a file",
+        arguments={"path": "a.md"},
+        arguments_hash="a",
+        effect="write",
+        touches=("files:a.md",),
+        code="APPROVAL_REQUIRED",
+        message="it needs a person",
+        expires_at=h.time_of(h.START),
+    )
+
+
+def test_an_approval_shows_what_was_asked_and_what_became_of_it(store: Store) -> None:
+    session = History()
+    session.add(h.run_started())
+    session.add(_asked())
+    session.insert(store)
+    (row,) = store.query("SELECT * FROM approvals").as_dicts()
+    assert (row["status"], row["tool_server"], row["tool_name"]) == ("open", "files", "delete_file")
+    assert (row["arguments"], row["touches"], row["settled_at"]) == ('{"path":"a.md"}', ["files:a.md"], None)
+    later = History(offset=102)
+    settled = {"approval_id": "apr_1", "task_id": "n1", "tool": "files:delete_file"}
+    later.add(ApprovalRejected(**settled, decided_by="person:ada", reason="not that one"))
+    later.insert(store)
+    (row,) = store.query("SELECT * FROM approvals").as_dicts()
+    assert (row["status"], row["decided_by"], row["reason"]) == ("rejected", "person:ada", "not that one")
+    assert row["description"] == "Deletes a file"
+    assert store.query("SELECT status FROM runs").rows == [["running"]]
+
+
+def test_a_replanned_run_has_the_size_of_its_newest_plan(store: Store) -> None:
+    session = History()
+    session.add(h.run_started())
+    plan = {"checkpoint_id": "k1", "number": 1, "definition": {}, "kept": {}, "payload_ref": h.REF}
+    session.add(RunReplanned.model_validate({**plan, "layers": 5, "tasks": 9}))
+    session.insert(store)
+    assert store.query("SELECT layers, tasks, name FROM runs").rows == [[5, 9, "notes"]]
+
+
+def test_a_resolved_task_of_a_retried_run_ends_once_in_its_trace(store: Store) -> None:
+    session = History()
+    session.add(h.run_started())
+    session.add(h.unknown("n1"))
+    session.add(h.run_failed())
+    resolved = {"task_id": "n1", "attempt": 1, "layer": 0, "tool": "files:write", "call_id": "call_1"}
+    found = {"resolution": "done", "result": {"ok": True}, "after_layer": 0}
+    session.add(TaskResolved.model_validate({**resolved, **found}))
+    session.add(RunRetried(after_layer=0, deadline_at=h.time_of(h.START)))
+    session.insert(store)
+    assert store.query("SELECT status FROM runs").rows == [["running"]]
+    later = History(offset=105)
+    later.add(h.run_completed(completed=1))
+    later.insert(store)
+    (trace,) = store.query("SELECT task_results, success FROM traces").rows
+    assert [(task["task_id"], task["status"], task["result"]) for task in trace[0]] == [
+        ("n1", "completed", '{"ok":true}')
+    ]
+    assert trace[1]
 
 
 def test_traces_are_ended_runs_with_their_final_tasks(store: Store) -> None:

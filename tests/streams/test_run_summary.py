@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from pml.schemas.events import DecisionMade, DecisionRequired, Event, EventData
+from pml.schemas.events import (
+    ApprovalExpired,
+    ApprovalRequested,
+    DecisionMade,
+    DecisionRequired,
+    Event,
+    EventData,
+    RunFailed,
+    RunRetried,
+    TaskResolved,
+)
 from pml.streams.run_summary import RunSummary, observe
-from tests.log_writer import run_completed, run_started
+from tests.log_writer import run_completed, run_started, task_completed
 
 WAITS = DecisionRequired(checkpoint_id="k1", following=1, deadline_at="2026-01-01T00:00:00.000000Z")
 
@@ -28,3 +38,37 @@ def test_a_decision_ends_the_wait() -> None:
     assert folded(run_started(), WAITS, made).waits_for == {}
     assert folded(run_started(), WAITS, made).status == "running"
     assert folded(run_started(), WAITS, made, run_completed()).ended
+
+
+def test_a_run_waits_until_the_last_question_is_answered() -> None:
+    fields = {
+        "layer": 0,
+        "tool": "a:b",
+        "arguments_hash": "h",
+        "effect": "write",
+        "code": "c",
+        "message": "m",
+    }
+    asked = [
+        ApprovalRequested.model_validate(
+            {**fields, "approval_id": f"apr_{n}", "task_id": f"n{n}", "expires_at": WAITS.deadline_at}
+        )
+        for n in (1, 2)
+    ]
+    first = ApprovalExpired(approval_id="apr_1", task_id="n1", tool="a:b", run_status="waiting")
+    last = ApprovalExpired(approval_id="apr_2", task_id="n2", tool="a:b")
+    assert list(folded(run_started(), *asked, first).waits_for) == ["apr_2"]
+    assert folded(run_started(), *asked, first).waiting
+    assert folded(run_started(), *asked, first, last).status == "running"
+
+
+def test_a_run_that_is_taken_up_again_has_not_ended() -> None:
+    resolved = {"task_id": "n1", "attempt": 1, "layer": 0, "tool": "a:b", "call_id": "c", "after_layer": 0}
+    done = TaskResolved.model_validate(
+        {**resolved, "resolution": "done", "task_ids": ("n2",), "preview": "x"}
+    )
+    again = RunRetried(after_layer=0, deadline_at=WAITS.deadline_at)
+    failed = RunFailed(error={"code": "OUTCOME_UNKNOWN"})
+    summary = folded(run_started(), task_completed("n2"), failed, done, again)
+    assert (summary.status, summary.error, summary.ended) == ("running", None, False)
+    assert {name: task.status for name, task in summary.results.items()} == {"n1": "completed"}
