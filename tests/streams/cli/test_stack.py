@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 
 import pytest
@@ -31,6 +32,23 @@ def agreed(project: Project, run_id: str) -> None:
     assert stored == project.json("run", "trace", run_id, "--session", run_id)
 
 
+def only_planned(project: Project) -> None:
+    """Shadow mode: no early call in the log of the server; the metrics tell what there would have been."""
+    log = project.folder / "calls.jsonl"
+    before = len(log.read_text().splitlines())
+    project.pml("speculation", "shadow")
+
+    def planned() -> bool:
+        done = project.json("submit", "chain.yaml", "--wait")
+        assert {task["served_by"] for task in done["results"].values()} == {"call"}
+        return bool(project.json("metrics", "--wait")["shadow"]["planned"])
+
+    wait_until(planned, "a plan")
+    calls = [json.loads(line) for line in log.read_text().splitlines()[before:]]
+    assert calls
+    assert not any(call["speculative"] for call in calls)
+
+
 def test_from_up_to_down_with_deaths_in_between(project: Project) -> None:
     project.pml("up", "--detach")
     assert project.json("status")["ready"] is True
@@ -57,6 +75,7 @@ def test_from_up_to_down_with_deaths_in_between(project: Project) -> None:
     wait_until(lambda: project.json("speculation", "status")["switch"] == "off", "the switch")
     plain = project.json("submit", "chain.yaml", "--wait")
     assert {task["served_by"] for task in plain["results"].values()} == {"call"}
+    only_planned(project)
     project.pml("speculation", "on")
     assert project.json("dlq", "list") == []
 
