@@ -8,21 +8,25 @@ from typing import Any
 
 from benchmarks.figures import Bound, Figure, percentile
 from benchmarks.plan import Plan
-from benchmarks.speculation import regimes
+from benchmarks.speculation import forks, regimes
 from benchmarks.speculation.conversion import SourceWorkflow
 from benchmarks.speculation.findings import OF_BOUND, Row, rows
+from benchmarks.speculation.player import Account
 from benchmarks.speculation.regime import Outcome, Regime, run, side_by_side
 from benchmarks.speculation.sample import DATASETS, datasets_folder, draw, read_workflows, sample
 from benchmarks.speculation.stage import Stage, stage
+from pml.processors.speculation.budget import BUDGETS
 
 # A slow-down of three per cent is the most that speculation may cost where it cannot help.
 HARMLESS = Bound("at least", round(1 / 1.03, 4))
+WITHIN = Bound("at most", 1.0)
 SERVING_BOUND = Bound("at most", 0.05, aim=0.02)
 # What a run may have for a measurement that ends within a quarter of an hour.
 LAYERS_MAX, TASKS_MAX = 8, 16
 # A tool that sleeps this long is there only to warm everything up.
 WARM_UP_S = 0.01
 WARM_UP_LANES = 4
+ERRING_SEED = 999_999
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +35,10 @@ class Sizes:
 
     tools: int = 12
     decisions: int = 8
+    forks: int = 60
 
 
-QUICK = Sizes(tools=3, decisions=2)
+QUICK = Sizes(tools=3, decisions=2, forks=16)
 
 
 @dataclass(slots=True)
@@ -56,11 +61,15 @@ async def measure(plan: Plan, sizes: Sizes) -> Findings:
     found = {name: read_workflows(folder, name) for name in DATASETS}
     many, few = _sampled(found, sizes.tools, plan.seed), _sampled(found, sizes.decisions, plan.seed)
     async with stage(plan) as on:
+        await _teach(on, sizes, plan)
         await _warm_up(on, many, plan)
         tools = await run(regimes.tools_only(on, many), plan)
         decided = await run(regimes.decisions(on, few), plan)
         loop = await run(regimes.agent_loop(on, few), plan)
         nothing = await run(regimes.nothing_speculable(on, many), plan)
+        wrong = await run(regimes.always_wrong(on, sizes.forks), plan)
+        plan.say("one session that always errs")
+        erring = await regimes.err_in_one_session(on.boldest[1], ERRING_SEED)
     depths = [regimes.depth_name(depth) for depth in on.players]
     told = [
         *_each(tools, [regimes.WITHOUT], regimes.BY_LAYER, None),
@@ -69,9 +78,10 @@ async def measure(plan: Plan, sizes: Sizes) -> Findings:
         *_each(decided, depths, regimes.WITHOUT),
         *_each(loop, depths, regimes.LOOP),
         *_each(nothing, depths[-1:], regimes.WITHOUT, HARMLESS),
+        *_each(wrong, depths[-1:], regimes.WITHOUT, HARMLESS),
     ]
-    outcomes = (tools, decided, loop, nothing)
-    return Findings(told, [_serving(tools)], _facts(found, many, few, outcomes))
+    outcomes = (tools, decided, loop, nothing, wrong)
+    return Findings(told, [_serving(tools, decided), *_wasted(erring)], _facts(found, many, few, outcomes))
 
 
 def _sampled(found: dict[str, list[SourceWorkflow]], count: int, seed: int) -> list[SourceWorkflow]:
@@ -89,14 +99,23 @@ async def _warm_up(on: Stage, sources: Sequence[SourceWorkflow], plan: Plan) -> 
         await side_by_side(side, drawn, WARM_UP_LANES, {})
 
 
+async def _teach(on: Stage, sizes: Sizes, plan: Plan) -> None:
+    """What the adversary needs to be believed, for all of its runs."""
+    seeds = [plan.seed_of(number) for number in range(plan.rounds)]
+    types = [f"{forks.fork(n).id}-{seed}" for n in range(sizes.forks) for seed in seeds]
+    types += [f"{forks.fork(n).id}-{ERRING_SEED}" for n in range(regimes.ERRING_RUNS)]
+    await forks.teach(on.boldest[1].settings, types)
+
+
 def _each(outcome: Outcome, sides: Iterable[str], baseline: str, limit: Bound | None = OF_BOUND) -> list[Row]:
-    return [row for side in sides for row in rows(outcome, side, baseline, DATASETS, limit)]
+    datasets = (*DATASETS, forks.DATASET)
+    return [row for side in sides for row in rows(outcome, side, baseline, datasets, limit)]
 
 
-def _serving(tools: Outcome) -> Figure:
+def _serving(*outcomes: Outcome) -> Figure:
     """How long a hit takes to be served, beside the tool that it spares."""
-    accounts = [account for side in tools.played.values() for account in side.accounts.values()]
-    served_ms = [each for account in accounts for each in account.serving_ms]
+    played = [side for outcome in outcomes for side in outcome.played.values()]
+    served_ms = [each for side in played for account in side.accounts.values() for each in account.serving_ms]
     return Figure(
         "serving a hit, p99",
         "ms",
@@ -104,8 +123,31 @@ def _serving(tools: Outcome) -> Figure:
         (regimes.TOOLS_MEDIAN_S * 1_000,),
         SERVING_BOUND,
         f"from the record that lets a hit be served to the one that says so, {len(served_ms)} hits, p50 "
-        f"{percentile(served_ms, 50):g} ms ÷ the median tool",
+        f"{percentile(served_ms, 50):g} ms ÷ a tool of 200 ms",
     )
+
+
+def _wasted(erring: Account) -> list[Figure]:
+    """What a session wastes at most that is always wrong."""
+    budget = BUDGETS["normal"]
+    return [
+        Figure(
+            "calls in vain, one session",
+            "calls",
+            (float(erring.started),),
+            (float(budget.calls),),
+            WITHIN,
+            f"{regimes.ERRING_RUNS} runs with three calls each that are never used ÷ the budget of a session",
+        ),
+        Figure(
+            "tool-seconds in vain, one session",
+            "s",
+            (erring.wasted_s,),
+            (budget.wasted_ms_per_hour / 1_000,),
+            WITHIN,
+            "the same runs ÷ the budget of an hour",
+        ),
+    ]
 
 
 def _facts(

@@ -85,13 +85,18 @@ class _Running:
 class Player:
     """Plays workflows on one stack and follows all of its events with one consumer."""
 
-    def __init__(self, producer: IntentProducer, consumer: Any) -> None:
+    def __init__(self, settings: Settings, producer: IntentProducer, consumer: Any) -> None:
+        self.settings = settings
         self._producer, self._consumer = producer, consumer
         self._runs: dict[str, _Running] = {}
         self._deciding: set[asyncio.Task[None]] = set()
 
     async def play(
-        self, workflow: Mapping[str, Any], account: Account, decisions_s: Sequence[float] = ()
+        self,
+        workflow: Mapping[str, Any],
+        account: Account,
+        decisions_s: Sequence[float] = (),
+        session_id: str | None = None,
     ) -> float:
         """Seconds from asking for the run until its end is read from the log.
 
@@ -107,7 +112,7 @@ class Player:
         self._runs[run_id] = running
         began = time.perf_counter()
         try:
-            await self._producer.start_run(workflow, run_id=run_id)
+            await self._producer.start_run(workflow, run_id=run_id, session_id=session_id)
             async with asyncio.timeout(END_TIMEOUT_S):
                 return await running.ended - began
         finally:
@@ -189,7 +194,7 @@ async def player(settings: Settings) -> AsyncIterator[Player]:
         pairs = [TopicPartition(settings.topics.events, number) for number in range(SESSION_PARTITIONS)]
         consumer.assign(pairs)
         await consumer.seek_to_end(*pairs)
-        found = Player(producer, consumer)
+        found = Player(settings, producer, consumer)
         following = asyncio.create_task(found.follow())
         try:
             yield found

@@ -5,17 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+from benchmarks.speculation import forks
 from benchmarks.speculation.conversion import READ, VOLATILE, SourceWorkflow, steps_of, workflow_of
 from benchmarks.speculation.model import Step, by_layer_s, ideal, in_turn_s
 from benchmarks.speculation.player import Account, Player
 from benchmarks.speculation.regime import Play, Regime, Side
-from benchmarks.speculation.sample import Drawn
+from benchmarks.speculation.sample import Drawn, draw
 from benchmarks.speculation.stage import Stage
+from pml.streams.client import new_id
 
 TOOLS_MEDIAN_S = 0.2
 SLOW_MEDIAN_S = 1.5
 # So many side by side keep two cores at about a third: what is measured is waiting, not a full machine.
 TOOLS_LANES = 8
+# One and a half times what a session may start early.
+ERRING_RUNS = 50
+ERRING_MEDIAN_S = 0.05
 IN_TURN, BY_LAYER, LOOP = "one by one", "layer by layer", "agent loop"
 WITHOUT = "PML without speculation"
 
@@ -63,12 +68,41 @@ def agent_loop(stage: Stage, sources: Sources) -> Regime:
 
 def nothing_speculable(stage: Stage, sources: Sources) -> Regime:
     """Every read is one that the operator's file does not let run early: looking ahead is all cost."""
-    depth, player = max(stage.players.items())
+    depth, player = stage.boldest
     sides = [
         Side(WITHOUT, _submitted(player, VOLATILE, speculation="off"), _ideal(0)),
         Side(depth_name(depth), _submitted(player, VOLATILE), _ideal(0)),
     ]
     return Regime("nothing to speculate", sources, TOOLS_MEDIAN_S, TOOLS_LANES, sides)
+
+
+def always_wrong(stage: Stage, count: int) -> Regime:
+    """Everything that is speculated is in vain (see `forks`); `teach` comes first."""
+    depth, player = stage.boldest
+    sides = [
+        Side(WITHOUT, _forked(player, "off"), forks.ideal_s),
+        Side(depth_name(depth), _forked(player, "on"), forks.ideal_s),
+    ]
+    sources = [forks.fork(number) for number in range(count)]
+    return Regime("always wrong", sources, TOOLS_MEDIAN_S, TOOLS_LANES, sides)
+
+
+async def err_in_one_session(player: Player, seed: int) -> Account:
+    """More runs of one session than its budget has calls for, all in vain."""
+    account, session_id = Account(), new_id("ses")
+    for number in range(ERRING_RUNS):
+        drawn = draw(forks.fork(number), ERRING_MEDIAN_S, seed)
+        workflow = forks.fork_workflow(drawn, forks.type_of(drawn), "on")
+        await player.play(workflow, account, session_id=session_id)
+    return account
+
+
+def _forked(player: Player, speculation: str) -> Play:
+    async def play(drawn: Drawn, account: Account) -> float:
+        workflow_type = forks.type_of(drawn) if speculation == "on" else drawn.source.id
+        return await player.play(forks.fork_workflow(drawn, workflow_type, speculation), account)
+
+    return play
 
 
 def _steps(drawn: Drawn) -> tuple[Step, ...]:

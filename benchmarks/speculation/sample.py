@@ -28,6 +28,7 @@ class Drawn:
     """A workflow and its times in a round: of tools, of a decision after each layer and before each call."""
 
     source: SourceWorkflow
+    seed: int
     tools_s: tuple[float, ...]
     decisions_s: tuple[float, ...]
     thoughts_s: tuple[float, ...]
@@ -68,6 +69,7 @@ def draw(source: SourceWorkflow, median_s: float, seed: int) -> Drawn:
     drawn = random.Random(f"{seed}/{source.dataset}/{source.id}")
     return Drawn(
         source,
+        seed,
         tuple(drawn.lognormvariate(math.log(median_s), SIGMA) for _ in source.tasks),
         tuple(drawn.uniform(*DECISION_S) for _ in range(source.layers - 1)),
         tuple(drawn.uniform(*DECISION_S) for _ in source.tasks),

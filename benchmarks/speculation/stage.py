@@ -15,7 +15,7 @@ from pml.streams.connection import bootstrap_servers, store_url
 from pml.streams.local.supervisor import supervised
 from pml.streams.settings import Settings
 
-DEPTHS = (1,)
+DEPTHS = (1, 3)
 # More than all sessions together have calls: what is measured is speculation, not the limits of a server.
 SLOTS = 256
 
@@ -26,6 +26,11 @@ class Stage:
 
     driver: PlainDriver
     players: dict[int, Player]
+
+    @property
+    def boldest(self) -> tuple[int, Player]:
+        """The depth that speculates most, and its player."""
+        return max(self.players.items())
 
     @property
     def first(self) -> Player:
@@ -55,4 +60,8 @@ def _settings(plan: Plan, depth: int, first: Settings | None) -> Settings:
         shared["kafka"] = {"bootstrap_servers": bootstrap_servers(first)}
         shared["clickhouse"] = {"url": store_url(first), "database": f"pml_depth_{depth}"}
     bridge = {"concurrency": SLOTS, "server_concurrency": SLOTS}
-    return with_prefix(bench_settings(plan.folder / f"depth-{depth}", REPLAY, bridge=bridge, **shared))
+    return with_prefix(
+        bench_settings(
+            plan.folder / f"depth-{depth}", REPLAY, bridge=bridge, speculation={"depth": depth}, **shared
+        )
+    )

@@ -37,10 +37,14 @@ def catalog(**policy: Any) -> Catalog:
 
 
 def played_s(
-    source: SourceWorkflow, latencies_s: Sequence[float], decision_s: float | None = None, **options: Any
+    source: SourceWorkflow,
+    latencies_s: Sequence[float],
+    decision_s: float | None = None,
+    depth: int = 1,
+    **options: Any,
 ) -> float:
     """How long the core says the run took when nothing but tools and decisions takes time."""
-    world = SessionWorld(catalog(), checked_every=1_000)
+    world = SessionWorld(catalog(speculation_depth=depth), checked_every=1_000)
     began_ms = world.time_ms
     options["per_layer_validation"] = decision_s is not None
     world.start(workflow_of(source, latencies_s, **options), context=dict(source.context))
@@ -79,7 +83,9 @@ def waits(session: Session) -> bool:
 def test_the_core_is_as_quick_as_the_bound(drawn: tuple[SourceWorkflow, tuple[float, ...]]) -> None:
     source, latencies_s = drawn
     steps = steps_of(source, latencies_s)
-    assert played_s(source, latencies_s, speculation="on") == pytest.approx(ideal(steps, 1).total_s)
+    for depth in (1, 2, 3):
+        found = played_s(source, latencies_s, depth=depth, speculation="on")
+        assert found == pytest.approx(ideal(steps, depth).total_s)
     assert played_s(source, latencies_s, speculation="off") == pytest.approx(ideal(steps, 0).total_s)
 
 
@@ -91,6 +97,6 @@ def test_it_is_so_between_decisions_too(
     source, latencies_s = drawn
     steps, decision_s = steps_of(source, latencies_s), round(about_s, 2) + 0.0005
     decisions_s = [round(decision_s * 1_000) / 1_000] * (source.layers - 1)
-    for depth, mode in ((0, "off"), (1, "on")):
-        found = played_s(source, latencies_s, decision_s, speculation=mode)
+    for depth, mode in ((0, "off"), (1, "on"), (3, "on")):
+        found = played_s(source, latencies_s, decision_s, max(1, depth), speculation=mode)
         assert found == pytest.approx(ideal(steps, depth, decisions_s=decisions_s).total_s)
