@@ -29,15 +29,18 @@ DECISION = {"id": "d1", "expression": 't2.value == "something else"'}
 TIMES_TAKEN = 1_000
 # Three at a time are what the budget lets run.
 WRONG, RIGHT = ("t3", "t4", "t5"), ("t6", "t7")
+# A write: a read at the end would be one that speculation is right about.
+LAST = "t8"
 QUICK_SHARE = 0.1
 
 
 def fork(number: int) -> SourceWorkflow:
     """One of them: two roots, three tasks behind the wrong branch, two behind the right one, a last one."""
     shape: dict[str, tuple[int, tuple[str, ...]]] = {"t1": (0, ()), "t2": (0, ())}
-    shape |= dict.fromkeys((*WRONG, *RIGHT), (1, ("t2",))) | {"t8": (2, RIGHT)}
+    shape |= dict.fromkeys((*WRONG, *RIGHT), (1, ("t2",))) | {LAST: (2, RIGHT)}
     tasks = [
-        SourceTask(name, f"tool {name}", True, {}, (), after, layer) for name, (layer, after) in shape.items()
+        SourceTask(name, f"tool {name}", name != LAST, {}, (), after, layer)
+        for name, (layer, after) in shape.items()
     ]
     return SourceWorkflow(DATASET, f"fork-{number}", tuple(tasks), {})
 

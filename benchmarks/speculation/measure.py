@@ -25,7 +25,7 @@ SERVING_BOUND = Bound("at most", 0.05, aim=0.02)
 LAYERS_MAX, TASKS_MAX = 8, 16
 # A tool that sleeps this long is there only to warm everything up.
 WARM_UP_S = 0.01
-WARM_UP_LANES = 4
+WARM_UP_LANES, WARM_UP_ROUNDS = 4, 3
 ERRING_SEED = 999_999
 
 
@@ -95,7 +95,7 @@ async def _warm_up(on: Stage, sources: Sequence[SourceWorkflow], plan: Plan) -> 
     plan.say("warming up")
     warm: Regime = regimes.tools_only(on, sources)
     drawn = [draw(source, WARM_UP_S, plan.seed) for source in sources]
-    for side in warm.sides:
+    for side in [*warm.sides] * WARM_UP_ROUNDS:
         await side_by_side(side, drawn, WARM_UP_LANES, {})
 
 
