@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections import deque
+from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from typing import Any
 
 from pml.processors.workflow import Address, Catalog, Input, Policy, Session, decide, needs
 from pml.schemas.calls import CallEnded, CallError, CallRun, ToolResult
 from pml.schemas.catalog import CatalogRecord, PermissionRecord, ServerTools, Tool, ToolHints
+from pml.schemas.codec import encode
 from pml.schemas.commands import Command, RunStart
 from pml.schemas.events import Event
 from pml.schemas.identifiers import session_key
@@ -20,6 +21,7 @@ from pml.schemas.workflow import Workflow
 from pml.streams.connection import partition_for
 
 START_MS = 1_700_000_000_000
+HASH_KEY = b"the key of measured histories ..."
 SERVERS = ("files", "git", "search", "tickets")
 READS, WRITES = ("read", "list", "find", "show", "parse"), ("write", "close")
 FAILURE_SHARE = 0.03
@@ -34,7 +36,7 @@ TOPICS = Topics()
 
 def catalog(**policy: Any) -> Catalog:
     """Four servers of seven tools each, all approved."""
-    found = Catalog(Policy(hash_key=b"the key of measured histories ...", **policy))
+    found = Catalog(Policy(hash_key=HASH_KEY, **policy))
     entries: dict[str, Any] = {}
     for server in SERVERS:
         tools = tuple(Tool(name=name, hints=ToolHints(), definition=name) for name in (*READS, *WRITES))
@@ -66,6 +68,20 @@ def history(events: int, seed: int, start_ms: int = START_MS) -> dict[int, list[
 
 
 @dataclass
+class Inputs:
+    """The inputs of one partition of an installation: key and value of each, at its offset."""
+
+    topics: Topics
+    partition: int
+    records: dict[str, list[tuple[bytes, bytes]]] = field(default_factory=lambda: defaultdict(list))
+
+    def put(self, topic: str, key: bytes, message: Command | CallEnded) -> int:
+        """Keep an input; its offset."""
+        self.records[topic].append((key, encode(message)))
+        return len(self.records[topic]) - 1
+
+
+@dataclass
 class LiveSession:
     """One session: its runs one after another, its calls answered in the order they were made."""
 
@@ -77,12 +93,18 @@ class LiveSession:
     payloads: dict[Address, Any] = field(default_factory=dict)
     calls: deque[CallRun] = field(default_factory=deque)
     runs: int = 0
-    _inputs: int = 0
+    inputs: Inputs | None = None
+    _decided_inputs: int = 0
+
+    @property
+    def key(self) -> bytes:
+        """The key of its records."""
+        return session_key("local", self.session_id)
 
     @property
     def partition(self) -> int:
         """Where its records lie."""
-        return partition_for(session_key("local", self.session_id))
+        return partition_for(self.key)
 
     @property
     def ended(self) -> bool:
@@ -91,15 +113,19 @@ class LiveSession:
 
     def step(self, log_end: int) -> tuple[Event, ...]:
         """Decide its next input: the events, the first one at this offset."""
+        topics = self.inputs.topics if self.inputs else TOPICS
         if self.calls:
-            return self._decided(TOPICS.tool_outcomes, self._answer(self.calls.popleft()), log_end)
+            return self._decided(topics.tool_outcomes, self._answer(self.calls.popleft()), log_end)
         self.runs += 1
-        return self._decided(TOPICS.commands, self._start(self.runs - 1), log_end)
+        return self._decided(topics.commands, self._start(self.runs - 1), log_end)
 
     def _decided(self, topic: str, message: Command | CallEnded, log_end: int) -> tuple[Event, ...]:
-        self._inputs += 1
+        self._decided_inputs += 1
         self.time_ms += self.drawn.randint(1, 50)
-        given = Input(topic, 0, self._inputs, self.time_ms, "local", self.session_id, message)
+        place = (0, self._decided_inputs)
+        if self.inputs is not None:
+            place = self.inputs.partition, self.inputs.put(topic, self.key, message)
+        given = Input(topic, *place, self.time_ms, "local", self.session_id, message)
         self.payloads[given.address] = message.data if isinstance(message, Command) else message.result
         wanted = {address: self.payloads[address] for address in needs(self.state, given)}
         step = decide(self.state, given, wanted, self.catalog, log_end)

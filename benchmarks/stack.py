@@ -15,6 +15,7 @@ import orjson
 from pydantic import SecretStr
 
 from pml.schemas.errors import PMLError
+from pml.streams.connection import bootstrap_servers, store_url
 from pml.streams.local.child import Child
 from pml.streams.local.kafka import EmbeddedKafka
 from pml.streams.local.services import Store, child_environment
@@ -53,6 +54,16 @@ def with_prefix(settings: Settings) -> Settings:
     """The same settings with topics of their own."""
     kafka = settings.kafka.model_copy(update={"topic_prefix": f"pml-bench-{uuid.uuid4().hex[:8]}."})
     return settings.model_copy(update={"kafka": kafka})
+
+
+def beside(settings: Settings, folder: Path, database: str) -> Settings:
+    """The settings of a second stack on the broker and the store of one that runs, with names of its own."""
+    kafka = settings.kafka.model_copy(update={"bootstrap_servers": bootstrap_servers(settings)})
+    clickhouse = settings.clickhouse.model_copy(
+        update={"url": SecretStr(store_url(settings)), "database": database}
+    )
+    own = {"data_dir": folder / "pml", "kafka": kafka, "clickhouse": clickhouse}
+    return with_prefix(settings.model_copy(update=own))
 
 
 @asynccontextmanager

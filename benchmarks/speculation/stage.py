@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from benchmarks.plan import Plan
 from benchmarks.speculation.plain import REPLAY, PlainDriver, plain_driver
 from benchmarks.speculation.player import Player, player
-from benchmarks.stack import bench_settings, with_prefix
-from pml.streams.connection import bootstrap_servers, store_url
+from benchmarks.stack import bench_settings, beside
 from pml.streams.local.supervisor import supervised
 from pml.streams.settings import Settings
 
@@ -55,13 +53,9 @@ async def stage(plan: Plan) -> AsyncIterator[Stage]:
 
 def _settings(plan: Plan, depth: int, first: Settings | None) -> Settings:
     """Those of a stack; every one after the first uses its broker and its store, with names of its own."""
-    shared: dict[str, Any] = {}
     if first is not None:
-        shared["kafka"] = {"bootstrap_servers": bootstrap_servers(first)}
-        shared["clickhouse"] = {"url": store_url(first), "database": f"pml_depth_{depth}"}
+        speculation = first.speculation.model_copy(update={"depth": depth})
+        folder = plan.folder / f"depth-{depth}"
+        return beside(first, folder, f"pml_depth_{depth}").model_copy(update={"speculation": speculation})
     bridge = {"concurrency": SLOTS, "server_concurrency": SLOTS}
-    return with_prefix(
-        bench_settings(
-            plan.folder / f"depth-{depth}", REPLAY, bridge=bridge, speculation={"depth": depth}, **shared
-        )
-    )
+    return bench_settings(plan.folder / "first", REPLAY, bridge=bridge, speculation={"depth": depth})

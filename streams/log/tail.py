@@ -130,14 +130,14 @@ class Tails:
         Raises:
             BrokerUnavailable: the broker says nothing for too long.
         """
-        wanted = sorted(set(offsets))
+        wanted = frozenset(offsets)
         if not wanted:
             return {}
         key = (topic, partition)
         first = (await self.beginnings([key]))[key]
         last = await self.end(topic, partition)
         found: dict[int, Any] = {}
-        for start, end in spans([offset for offset in wanted if first <= offset < last]):
+        for start, end in spans(sorted(offset for offset in wanted if first <= offset < last)):
             with suppress(OffsetGone):
                 async for records in self.read(topic, partition, start, end):
                     found.update((record.offset, record) for record in records if record.offset in wanted)

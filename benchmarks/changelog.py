@@ -1,0 +1,98 @@
+"""An hour of a busy installation's changelog, written in a minute: what a take-over must replay.
+
+A hundred busy sessions are written behind twice a second: 720,000 records an hour. The control records that
+the table holds are written again and again with the times of the hour that has just gone, so that the broker
+rolls and compacts its segments as it would have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
+from pml.schemas.topics import SESSION_PARTITIONS
+from pml.streams.connection import client_options, producer_options
+from pml.streams.settings import Settings
+from pml.streams.sources import opened
+
+RECORDS = 720_000
+HOUR_MS = 3_600_000
+POLL_MS = 500
+# Half a megabyte a request.
+BATCH_RECORDS = 500
+# The broker's cleaner looks every 15 s; what is left after some of its rounds is what stays.
+COMPACTED_SHARE = 0.2
+LOOK_S = 10.0
+COMPACTION_TIMEOUT_S = 120.0
+
+Records = Mapping[int, Mapping[bytes, bytes]]
+
+
+async def write_an_hour(settings: Settings, topic: str) -> int:
+    """Write it, and wait until the broker has compacted most of it; how many records are left."""
+    newest, _ = await _read(settings, topic)
+    controls = {
+        number: {key: value for key, value in found.items() if b"/session/" in key[:14]}
+        for number, found in newest.items()
+    }
+    await _write(settings, topic, controls)
+    give_up = time.monotonic() + COMPACTION_TIMEOUT_S
+    _, left = await _read(settings, topic)
+    while left > COMPACTED_SHARE * RECORDS and time.monotonic() < give_up:
+        await asyncio.sleep(LOOK_S)
+        _, left = await _read(settings, topic)
+    return left
+
+
+async def _read(settings: Settings, topic: str) -> tuple[Records, int]:
+    """The newest record of each key by partition, and how many records there are in all."""
+    newest: dict[int, dict[bytes, bytes]] = defaultdict(dict)
+    count = 0
+    consumer = AIOKafkaConsumer(**client_options(settings), enable_auto_commit=False)
+    async with opened(consumer, settings):
+        pairs = [TopicPartition(topic, number) for number in range(SESSION_PARTITIONS)]
+        consumer.assign(pairs)
+        ends = await consumer.end_offsets(pairs)
+        await consumer.seek_to_beginning(*pairs)
+        while any([await consumer.position(pair) < ends[pair] for pair in pairs]):
+            for pair, records in (await consumer.getmany(timeout_ms=POLL_MS)).items():
+                count += len(records)
+                newest[pair.partition].update({record.key: record.value for record in records})
+    return newest, count
+
+
+async def _write(settings: Settings, topic: str, controls: Records) -> None:
+    """Every record in turn, over and over; the times pass evenly through the last hour."""
+    total = sum(map(len, controls.values()))
+    repeats = RECORDS // total
+    began_ms = time.time_ns() // 1_000_000 - HOUR_MS
+    producer = AIOKafkaProducer(**producer_options(settings) | {"max_batch_size": 1 << 20})
+    async with opened(producer, settings):
+        await asyncio.gather(
+            *(
+                _write_one(producer, TopicPartition(topic, number), list(found.items()), repeats, began_ms)
+                for number, found in controls.items()
+                if found
+            )
+        )
+
+
+async def _write_one(
+    producer: AIOKafkaProducer,
+    pair: TopicPartition,
+    records: Sequence[tuple[bytes, bytes]],
+    repeats: int,
+    began_ms: int,
+) -> None:
+    total = repeats * len(records)
+    for first in range(0, total, BATCH_RECORDS):
+        batch = producer.create_batch()
+        for number in range(first, min(first + BATCH_RECORDS, total)):
+            key, value = records[number % len(records)]
+            if batch.append(key=key, value=value, timestamp=began_ms + HOUR_MS * number // total) is None:
+                raise ValueError("a batch of control records does not fit into a request")
+        await (await producer.send_batch(batch, pair.topic, partition=pair.partition))
