@@ -16,7 +16,7 @@ from benchmarks.machine import BUSY_SHARE
 from benchmarks.report import RESULTS
 from benchmarks.speculation.findings import ALL
 from benchmarks.speculation.picture import draw_picture
-from benchmarks.speculation.table import cells
+from benchmarks.speculation.table import cells, scope_of
 from pml.streams.local.stack import write_whole
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "guide" / "worth.md"
@@ -55,12 +55,11 @@ def figures_of(result: Mapping[str, Any]) -> str:
 
 def _measured(result: Mapping[str, Any]) -> str:
     machine, facts = result["machine"], result["facts"]
-    limits = facts["limits"]
     played = sum(each["played"] for each in facts["datasets"].values())
     said = (
         f"Measured on {result['measured_at'][:10]} at commit `{result['commit']}`: {result['rounds']} rounds "
-        f"of {played} workflows (2 to {limits['layers']} layers, at most {limits['tasks']} tasks, drawn with "
-        f"seed {result['seed']}), {machine['processor']}, {machine['cores']} cores."
+        f"of {played} workflows, {scope_of(facts)}, drawn with seed {result['seed']}; "
+        f"{machine['processor']}, {machine['cores']} cores."
     )
     if result["others_share"] > BUSY_SHARE:
         share = f"{result['others_share']:.0%}"

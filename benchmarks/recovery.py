@@ -1,7 +1,7 @@
 """What taking a partition over costs: 1,000 sessions in its table, 10,000 events behind its marker.
 
 The orchestrator's own take-over, on a real log: append the term, fold the log from the marker, rebuild what
-is stale, read the catalog, send the calls of all live sessions. The baseline reads and decodes the same events.
+is stale, read the catalog, send the calls of all live sessions. The baseline reads and decodes these events.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """`takeover`: how long nothing is decided when the orchestrator is killed, and what a recovery costs.
 
 The stack is the one of `pml up`. Its orchestrator is killed as kill -9 does it, the supervisor starts it
-again, and commands that were sent after the kill wait to be answered: on a stack whose members keep their names
-(static membership, as `pml up` has it), and on one whose members do not. Both changelogs hold an hour of a
-busy installation by then.
+again, and commands that were sent after the kill wait to be answered: on a stack whose members keep their
+names (static membership, as `pml up` has it), and on one whose members do not. Both changelogs hold an hour
+of a busy installation by then.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _figures(named: Killed, nameless: Killed, recovered: Measured, kept: int) ->
             "s",
             tuple(recovered.recovered_s),
             tuple(recovered.plain_s),
-            note=f"{SESSIONS:,} sessions, {recovered.live:,} of them live, and {EVENTS_BEHIND:,} events behind "
+            note=f"{SESSIONS:,} sessions, {recovered.live:,} of them live, {EVENTS_BEHIND:,} events behind "
             "the marker, until the calls are sent ÷ reading and decoding those events",
         ),
     ]

@@ -14,7 +14,7 @@ from rich.console import Console
 from benchmarks.machine import OthersWatch
 from benchmarks.plan import planned
 from benchmarks.report import WIDTH, Result, show
-from benchmarks.speculation.measure import QUICK, Sizes, measure
+from benchmarks.speculation.measure import QUICK, WHOLE, measure
 from benchmarks.speculation.table import show_rows
 from pml.schemas.errors import PMLError
 
@@ -41,7 +41,7 @@ def main(
     others = OthersWatch()
     try:
         with planned(NAME, rounds or (QUICK_ROUNDS if quick else ROUNDS), seed) as plan:
-            found = uvloop.run(measure(plan, QUICK if quick else Sizes()))
+            found = uvloop.run(measure(plan, QUICK if quick else WHOLE))
             facts = found.facts | {"rows": [row.as_dict() for row in found.rows]}
             figures = [*(row.figure for row in found.rows), *found.figures]
             result = Result.of(NAME, figures, plan, others, facts)

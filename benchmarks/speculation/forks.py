@@ -16,7 +16,7 @@ from aiokafka import AIOKafkaProducer
 from benchmarks.speculation.conversion import SourceTask, SourceWorkflow, steps_of, workflow_of
 from benchmarks.speculation.model import by_layer_s
 from benchmarks.speculation.sample import Drawn
-from pml.processors.speculation.thresholds import branch_key
+from pml.processors.speculation.branches import branch_key
 from pml.schemas.catalog import BranchStats, CatalogRecord
 from pml.schemas.codec import encode
 from pml.schemas.identifiers import DEFAULT_TENANT

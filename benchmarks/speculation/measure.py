@@ -13,7 +13,7 @@ from benchmarks.speculation.conversion import SourceWorkflow
 from benchmarks.speculation.findings import OF_BOUND, Row, rows
 from benchmarks.speculation.player import Account
 from benchmarks.speculation.regime import Outcome, Regime, run, side_by_side
-from benchmarks.speculation.sample import DATASETS, datasets_folder, draw, read_workflows, sample
+from benchmarks.speculation.sample import DATASETS, Sizes, datasets_folder, draw, read_workflows, sample
 from benchmarks.speculation.stage import Stage, stage
 from pml.processors.speculation.budget import BUDGETS
 
@@ -21,8 +21,6 @@ from pml.processors.speculation.budget import BUDGETS
 HARMLESS = Bound("at least", round(1 / 1.03, 4))
 WITHIN = Bound("at most", 1.0)
 SERVING_BOUND = Bound("at most", 0.05, aim=0.02)
-# What a run may have for a measurement that ends within a quarter of an hour.
-LAYERS_MAX, TASKS_MAX = 8, 16
 # A tool that sleeps this long is there only to warm everything up.
 WARM_UP_S = 0.01
 WARM_UP_LANES, WARM_UP_ROUNDS = 4, 3
@@ -30,15 +28,19 @@ ERRING_SEED = 999_999
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
-    """How many workflows of each data set a regime plays."""
+class Scope:
+    """How much is played: with tools alone, with decisions (runs are longer then), and by the adversary.
 
-    tools: int = 12
-    decisions: int = 8
-    forks: int = 60
+    All of it ends within a quarter of an hour.
+    """
+
+    tools: Sizes
+    decisions: Sizes
+    forks: int
 
 
-QUICK = Sizes(tools=3, decisions=2, forks=16)
+WHOLE = Scope(Sizes(12, layers_max=8, tasks_max=16), Sizes(8, layers_max=6, tasks_max=12), 60)
+QUICK = Scope(Sizes(3, 6, 12), Sizes(2, 4, 8), 16)
 
 
 @dataclass(slots=True)
@@ -50,7 +52,7 @@ class Findings:
     facts: dict[str, Any]
 
 
-async def measure(plan: Plan, sizes: Sizes) -> Findings:
+async def measure(plan: Plan, scope: Scope) -> Findings:
     """Play everything.
 
     Raises:
@@ -59,15 +61,15 @@ async def measure(plan: Plan, sizes: Sizes) -> Findings:
     """
     folder = datasets_folder()
     found = {name: read_workflows(folder, name) for name in DATASETS}
-    many, few = _sampled(found, sizes.tools, plan.seed), _sampled(found, sizes.decisions, plan.seed)
+    many, few = _sampled(found, scope.tools, plan.seed), _sampled(found, scope.decisions, plan.seed)
     async with stage(plan) as on:
-        await _teach(on, sizes, plan)
+        await _teach(on, scope, plan)
         await _warm_up(on, many, plan)
         tools = await run(regimes.tools_only(on, many), plan)
         decided = await run(regimes.decisions(on, few), plan)
         loop = await run(regimes.agent_loop(on, few), plan)
         nothing = await run(regimes.nothing_speculable(on, many), plan)
-        wrong = await run(regimes.always_wrong(on, sizes.forks), plan)
+        wrong = await run(regimes.always_wrong(on, scope.forks), plan)
         plan.say("one session that always errs")
         erring = await regimes.err_in_one_session(on.boldest[1], ERRING_SEED)
     depths = [regimes.depth_name(depth) for depth in on.players]
@@ -81,12 +83,14 @@ async def measure(plan: Plan, sizes: Sizes) -> Findings:
         *_each(wrong, depths[-1:], regimes.WITHOUT, HARMLESS),
     ]
     outcomes = (tools, decided, loop, nothing, wrong)
-    return Findings(told, [_serving(tools, decided), *_wasted(erring)], _facts(found, many, few, outcomes))
+    return Findings(
+        told, [_serving(tools, decided), *_wasted(erring)], _facts(scope, found, many, few, outcomes)
+    )
 
 
-def _sampled(found: dict[str, list[SourceWorkflow]], count: int, seed: int) -> list[SourceWorkflow]:
+def _sampled(found: dict[str, list[SourceWorkflow]], sizes: Sizes, seed: int) -> list[SourceWorkflow]:
     """So many of each, mixed, so that no data set has the machine for itself."""
-    drawn = [sample(workflows, count, seed, LAYERS_MAX, TASKS_MAX) for workflows in found.values()]
+    drawn = [sample(workflows, sizes, seed) for workflows in found.values()]
     return [source for sources in zip(*drawn, strict=False) for source in sources]
 
 
@@ -99,10 +103,10 @@ async def _warm_up(on: Stage, sources: Sequence[SourceWorkflow], plan: Plan) -> 
         await side_by_side(side, drawn, WARM_UP_LANES, {})
 
 
-async def _teach(on: Stage, sizes: Sizes, plan: Plan) -> None:
+async def _teach(on: Stage, scope: Scope, plan: Plan) -> None:
     """What the adversary needs to be believed, for all of its runs."""
     seeds = [plan.seed_of(number) for number in range(plan.rounds)]
-    types = [f"{forks.fork(n).id}-{seed}" for n in range(sizes.forks) for seed in seeds]
+    types = [f"{forks.fork(n).id}-{seed}" for n in range(scope.forks) for seed in seeds]
     types += [f"{forks.fork(n).id}-{ERRING_SEED}" for n in range(regimes.ERRING_RUNS)]
     await forks.teach(on.boldest[1].settings, types)
 
@@ -151,13 +155,17 @@ def _wasted(erring: Account) -> list[Figure]:
 
 
 def _facts(
+    scope: Scope,
     found: dict[str, list[SourceWorkflow]],
     many: Sequence[SourceWorkflow],
     few: Sequence[SourceWorkflow],
     outcomes: Sequence[Outcome],
 ) -> dict[str, Any]:
     return {
-        "limits": {"layers": LAYERS_MAX, "tasks": TASKS_MAX},
+        "limits": {
+            "tools": {"layers": scope.tools.layers_max, "tasks": scope.tools.tasks_max},
+            "decisions": {"layers": scope.decisions.layers_max, "tasks": scope.decisions.tasks_max},
+        },
         "cpu_share": {outcome.regime.name: round(outcome.cpu_share, 3) for outcome in outcomes},
         "datasets": {
             name: {

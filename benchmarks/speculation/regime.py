@@ -28,7 +28,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Regime:
-    """What is played. `lanes` workflows run side by side on a side.
+    """What is played. `lanes` workflows run side by side on a side; the first ones begin within `spread_s`.
 
     Sides take turns, or, where `together`, run at the same time: every one sees the same machine then, and
     a regime whose runs mostly wait is over sooner.
@@ -40,6 +40,7 @@ class Regime:
     lanes: int
     sides: Sequence[Side]
     together: bool = False
+    spread_s: float = 0.2
 
 
 @dataclass(slots=True)
@@ -67,7 +68,7 @@ async def run(regime: Regime, plan: Plan) -> Outcome:
         plan.say(f"{regime.name}: round {number + 1} of {plan.rounds}")
         drawn = [draw(source, regime.median_s, plan.seed_of(number)) for source in regime.sources]
         cpu_s, began = own_cpu_s(), time.perf_counter()
-        turns = [_turn(side, drawn, regime.lanes, outcome.played[side.name]) for side in regime.sides]
+        turns = [_turn(regime, side, drawn, outcome.played[side.name]) for side in regime.sides]
         if regime.together:
             await asyncio.gather(*(turn() for turn in turns))
         else:
@@ -77,23 +78,25 @@ async def run(regime: Regime, plan: Plan) -> Outcome:
     return outcome
 
 
-def _turn(side: Side, drawn: Sequence[Drawn], lanes: int, played: Played) -> Callable[[], Awaitable[None]]:
+def _turn(
+    regime: Regime, side: Side, drawn: Sequence[Drawn], played: Played
+) -> Callable[[], Awaitable[None]]:
     async def turn() -> None:
-        played.seconds.append(await side_by_side(side, drawn, lanes, played.accounts))
+        played.seconds.append(await side_by_side(side, drawn, regime.lanes, played.accounts, regime.spread_s))
         played.ideal.append([side.ideal_s(each) for each in drawn])
 
     return turn
 
 
 async def side_by_side(
-    side: Side, drawn: Sequence[Drawn], lanes: int, accounts: dict[str, Account]
+    side: Side, drawn: Sequence[Drawn], lanes: int, accounts: dict[str, Account], spread_s: float = 0.0
 ) -> list[float]:
-    """Play all, so many at a time, in this order; lanes begin a little apart, not in step."""
+    """Play all, so many at a time, in this order; lanes begin one after another, not in step."""
     waiting = iter(range(len(drawn)))
     seconds = [0.0] * len(drawn)
 
     async def lane(number: int) -> None:
-        await asyncio.sleep(number * min(1.0, drawn[0].tools_s[0]) / lanes)
+        await asyncio.sleep(number * spread_s / lanes)
         for index in waiting:
             account = accounts.setdefault(drawn[index].source.dataset, Account())
             seconds[index] = await side.play(drawn[index], account)

@@ -18,6 +18,8 @@ TOOLS_MEDIAN_S = 0.2
 SLOW_MEDIAN_S = 1.5
 # So many side by side keep two cores at about a third: what is measured is waiting, not a full machine.
 TOOLS_LANES = 8
+# Where all run at once they begin one after another: forty within a second would wait for each other.
+SPREAD_S = 12.0
 # One and a half times what a session may start early.
 ERRING_RUNS = 50
 ERRING_MEDIAN_S = 0.05
@@ -50,7 +52,7 @@ def decisions(stage: Stage, sources: Sources) -> Regime:
         Side(WITHOUT, _decided(stage.first, speculation="off"), _ideal_decided(0)),
         *(Side(depth_name(d), _decided(player), _ideal_decided(d)) for d, player in stage.players.items()),
     ]
-    return Regime("decisions", sources, SLOW_MEDIAN_S, len(sources), sides, together=True)
+    return Regime("decisions", sources, SLOW_MEDIAN_S, len(sources), sides, True, SPREAD_S)
 
 
 def agent_loop(stage: Stage, sources: Sources) -> Regime:
@@ -63,7 +65,7 @@ def agent_loop(stage: Stage, sources: Sources) -> Regime:
         Side(LOOP, _plain(stage.driver.agent_loop), loop_s),
         *(Side(depth_name(d), _planned(player), _ideal_planned(d)) for d, player in stage.players.items()),
     ]
-    return Regime("agent loop", sources, TOOLS_MEDIAN_S, len(sources), sides, together=True)
+    return Regime("agent loop", sources, TOOLS_MEDIAN_S, len(sources), sides, True, SPREAD_S)
 
 
 def nothing_speculable(stage: Stage, sources: Sources) -> Regime:

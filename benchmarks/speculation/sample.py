@@ -56,12 +56,19 @@ def read_workflows(folder: Path, dataset: str) -> list[SourceWorkflow]:
     return [convert(dataset, record, read_only) for record in _lines(records) if record["tasks"]]
 
 
-def sample(
-    workflows: list[SourceWorkflow], count: int, seed: int, layers_max: int, tasks_max: int
-) -> list[SourceWorkflow]:
-    """So many of those that have at least two layers and are not too long for a measurement."""
-    fitting = [w for w in workflows if 2 <= w.layers <= layers_max and len(w.tasks) <= tasks_max]
-    return random.Random(seed).sample(fitting, min(count, len(fitting)))
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many workflows of each data set, and how large they may be."""
+
+    count: int
+    layers_max: int
+    tasks_max: int
+
+
+def sample(workflows: list[SourceWorkflow], sizes: Sizes, seed: int) -> list[SourceWorkflow]:
+    """Some of those that have at least two layers and are not too long for a measurement."""
+    fitting = [w for w in workflows if 2 <= w.layers <= sizes.layers_max and len(w.tasks) <= sizes.tasks_max]
+    return random.Random(seed).sample(fitting, min(sizes.count, len(fitting)))
 
 
 def draw(source: SourceWorkflow, median_s: float, seed: int) -> Drawn:

@@ -34,16 +34,25 @@ def _head(row: Mapping[str, Any]) -> str:
 
 def footnotes(facts: Mapping[str, Any]) -> list[str]:
     """What was played, and how busy that kept the machine."""
-    limits = facts["limits"]
     played = ", ".join(
-        f"{name} {each['played']} of {each['workflows']} ({each['unsafe_share']:.0%} of calls unsafe)"
+        f"{name} {each['played']} and {each['played_with_decisions']} of {each['workflows']} "
+        f"({each['unsafe_share']:.0%} of calls unsafe)"
         for name, each in facts["datasets"].items()
     )
     shares = ", ".join(f"{name} {share:.0%}" for name, share in facts["cpu_share"].items())
     return [
-        f"played, of those with 2–{limits['layers']} layers and at most {limits['tasks']} tasks: {played}",
+        f"played, {scope_of(facts)}: {played}",
         f"our share of all cores at most: {shares}",
     ]
+
+
+def scope_of(facts: Mapping[str, Any]) -> str:
+    """Which workflows were drawn from."""
+    tools, decisions = (facts["limits"][name] for name in ("tools", "decisions"))
+    return (
+        f"of those with 2–{tools['layers']} layers and at most {tools['tasks']} tasks (with decisions "
+        f"2–{decisions['layers']} and {decisions['tasks']})"
+    )
 
 
 def cells(row: Mapping[str, Any]) -> tuple[str, ...]:

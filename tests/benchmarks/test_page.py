@@ -19,6 +19,7 @@ def row(regime: str, baseline: str, dataset: str, depth: int, **values: Any) -> 
     }  # fmt: skip
 
 
+LIMITS = {name: {"layers": 8, "tasks": 16} for name in ("tools", "decisions")}
 ROWS = [
     row(regime, baseline, dataset, depth, held=dataset == "all" or None)
     for regime, baseline in PANELS
@@ -33,7 +34,7 @@ def result(**values: Any) -> dict[str, Any]:
         "rounds": 5, "seed": 1, "commit": "abc", "others_share": 0.01, "measured_at": "2026-11-22T01:02:03Z",
         "machine": {"processor": "a processor", "cores": 2},
         "figures": [figure],
-        "facts": {"rows": ROWS, "limits": {"layers": 8, "tasks": 16}, "datasets": {"n8n": {"played": 7}}},
+        "facts": {"rows": ROWS, "limits": LIMITS, "datasets": {"n8n": {"played": 7}}},
         **values,
     }  # fmt: skip
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.speculation.conversion import SERVER, UNSAFE_SHARE, convert, is_safe, steps_of, workflow_of
-from benchmarks.speculation.sample import DATASETS, draw, read_workflows, sample
+from benchmarks.speculation.sample import DATASETS, Sizes, draw, read_workflows, sample
 from pml.processors.workflow.check import checked_graph
 from pml.schemas.catalog import ServerTools, Tool, ToolHints
 from pml.schemas.workflow import Workflow
@@ -92,7 +92,7 @@ def test_every_recorded_workflow_is_one_that_pml_takes(dataset: str) -> None:
         workflow = Workflow.model_validate(workflow_of(source, [0.1] * len(source.tasks)))
         nodes = checked_graph(workflow, {SERVER: REPLAY}).nodes
         assert {name: node.layer for name, node in nodes.items()} == {t.id: t.layer for t in source.tasks}
-    chosen = sample(found, 12, 1, 8, 20)
+    chosen = sample(found, Sizes(12, 8, 20), 1)
     assert len(chosen) == 12
-    assert chosen == sample(found, 12, 1, 8, 20)
-    assert all(2 <= source.layers <= 8 for source in chosen)
+    assert chosen == sample(found, Sizes(12, 8, 20), 1)
+    assert all(2 <= source.layers <= 8 and len(source.tasks) <= 20 for source in chosen)

@@ -66,8 +66,8 @@ def test_the_table_says_what_the_rows_say() -> None:
     console = Console(file=io.StringIO(), width=120, color_system=None)
     facts = {
         "rows": [row.as_dict() for row in rows(outcome(), "quick", "slow", ["a", "b"])],
-        "limits": {"layers": 8, "tasks": 16},
-        "datasets": {"a": {"played": 1, "workflows": 5, "unsafe_share": 0.25}},
+        "limits": {name: {"layers": 8, "tasks": 16} for name in ("tools", "decisions")},
+        "datasets": {"a": {"played": 1, "played_with_decisions": 0, "workflows": 5, "unsafe_share": 0.25}},
         "cpu_share": {"tools only": 0.3},
     }
     show_rows(facts, console)
@@ -75,7 +75,7 @@ def test_the_table_says_what_the_rows_say() -> None:
     said = console.file.getvalue()
     assert "tools only: quick ÷ slow" in said
     assert "NOT HELD" in said
-    assert "a 1 of 5 (25% of calls unsafe)" in said
+    assert "a 1 and 0 of 5 (25% of calls unsafe)" in said
     assert cells(facts["rows"][0]) == ("2.00", "2.00–2.00", "2.00", "1.000", "75%", "100%", "10%")
 
 

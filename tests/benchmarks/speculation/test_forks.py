@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.speculation import forks
 from benchmarks.speculation.sample import draw
-from pml.processors.speculation.thresholds import branch_key
+from pml.processors.speculation.branches import branch_key
 from pml.schemas.catalog import BranchStats, CatalogRecord
 from tests.benchmarks.speculation.test_core_agrees import catalog
 from tests.processors.session_world import SessionWorld
