@@ -28,17 +28,24 @@ BATCH_RECORDS = 500
 COMPACTED_SHARE = 0.2
 LOOK_S = 10.0
 COMPACTION_TIMEOUT_S = 120.0
+# States are written behind twice a second; a busy machine is later.
+WRITTEN_TIMEOUT_S = 60.0
 
 Records = Mapping[int, Mapping[bytes, bytes]]
 
 
-async def write_an_hour(settings: Settings, topic: str) -> int:
-    """Write it, and wait until the broker has compacted most of it; how many records are left."""
-    newest, _ = await _read(settings, topic)
-    controls = {
-        number: {key: value for key, value in found.items() if b"/session/" in key[:14]}
-        for number, found in newest.items()
-    }
+async def write_an_hour(settings: Settings, topic: str, sessions: int) -> int:
+    """Write it, and wait until the broker has compacted most of it; how many records are left.
+
+    Args:
+        sessions: how many the table holds; they are waited for.
+
+    Raises:
+        TimeoutError: it did not come to hold them.
+    """
+    async with asyncio.timeout(WRITTEN_TIMEOUT_S):
+        while sum(map(len, (controls := await _controls(settings, topic)).values())) < sessions:
+            await asyncio.sleep(1)
     await _write(settings, topic, controls)
     give_up = time.monotonic() + COMPACTION_TIMEOUT_S
     _, left = await _read(settings, topic)
@@ -48,16 +55,26 @@ async def write_an_hour(settings: Settings, topic: str) -> int:
     return left
 
 
+async def _controls(settings: Settings, topic: str) -> Records:
+    """The newest control record of each session."""
+    newest, _ = await _read(settings, topic)
+    return {
+        number: {key: value for key, value in found.items() if b"/session/" in key[:14]}
+        for number, found in newest.items()
+    }
+
+
 async def _read(settings: Settings, topic: str) -> tuple[Records, int]:
     """The newest record of each key by partition, and how many records there are in all."""
     newest: dict[int, dict[bytes, bytes]] = defaultdict(dict)
     count = 0
-    consumer = AIOKafkaConsumer(**client_options(settings), enable_auto_commit=False)
+    consumer = AIOKafkaConsumer(
+        **client_options(settings), enable_auto_commit=False, auto_offset_reset="earliest"
+    )
     async with opened(consumer, settings):
         pairs = [TopicPartition(topic, number) for number in range(SESSION_PARTITIONS)]
         consumer.assign(pairs)
         ends = await consumer.end_offsets(pairs)
-        await consumer.seek_to_beginning(*pairs)
         while any([await consumer.position(pair) < ends[pair] for pair in pairs]):
             for pair, records in (await consumer.getmany(timeout_ms=POLL_MS)).items():
                 count += len(records)

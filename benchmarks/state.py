@@ -101,11 +101,12 @@ class Topic:
         self._pairs = [TopicPartition(name, number) for number in range(SESSION_PARTITIONS)]
 
     async def __aenter__(self) -> Self:
-        consumer = AIOKafkaConsumer(**client_options(self._settings), enable_auto_commit=False)
+        consumer = AIOKafkaConsumer(
+            **client_options(self._settings), enable_auto_commit=False, auto_offset_reset="earliest"
+        )
         self._open = opened(consumer, self._settings)
         self._consumer = await self._open.__aenter__()
         self._consumer.assign(self._pairs)
-        await self._consumer.seek_to_beginning(*self._pairs)
         return self
 
     async def __aexit__(

@@ -93,9 +93,8 @@ async def _fill(settings: Settings, plan: Plan) -> int:
     """An hour's worth of changelog; how many records of it are left by the time it is replayed."""
     async with runner(settings) as runs:
         await runs.run_all([chain(STEPS)] * BUSY_SESSIONS)
-    await asyncio.sleep(SETTLE_S)
     plan.say("writing an hour of changelog")
-    return await write_an_hour(settings, f"{settings.group(ORCHESTRATOR)}-sessions-changelog")
+    return await write_an_hour(settings, f"{settings.group(ORCHESTRATOR)}-sessions-changelog", BUSY_SESSIONS)
 
 
 async def _kill(settings: Settings, killed: Killed) -> None:
