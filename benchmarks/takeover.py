@@ -94,7 +94,9 @@ async def _fill(settings: Settings, plan: Plan) -> int:
     async with runner(settings) as runs:
         await runs.run_all([chain(STEPS)] * BUSY_SESSIONS)
     plan.say("writing an hour of changelog")
-    return await write_an_hour(settings, f"{settings.group(ORCHESTRATOR)}-sessions-changelog", BUSY_SESSIONS)
+    left = await write_an_hour(settings, f"{settings.group(ORCHESTRATOR)}-sessions-changelog", BUSY_SESSIONS)
+    plan.say(f"{left:,} records are left")
+    return left
 
 
 async def _kill(settings: Settings, killed: Killed) -> None:
