@@ -2,7 +2,7 @@
 
 A hundred busy sessions are written behind twice a second: 720,000 records an hour. The control records that
 the table holds are written again and again with the times of the hour that comes, so that the broker rolls
-and compacts its segments as it would have (it takes times up to an hour ahead, and rolls for later ones only).
+and compacts its segments as it would have: it takes times up to an hour ahead, and rolls for later ones only.
 """
 
 from __future__ import annotations
