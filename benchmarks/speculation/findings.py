@@ -83,22 +83,23 @@ def rows(
 ) -> list[Row]:
     """A row for each data set that was played, then one for all of them; only that one has the limit."""
     played = [name for name in datasets if any(s.dataset == name for s in outcome.regime.sources)]
-    return [_row(outcome, side, baseline, [name], None) for name in played] + [
-        _row(outcome, side, baseline, played, limit)
-    ]
+    single = [_row(outcome, side, baseline, name, [name], None) for name in played if len(played) > 1]
+    return [*single, _row(outcome, side, baseline, ALL, played, limit)]
 
 
-def _row(outcome: Outcome, side: str, baseline: str, datasets: Sequence[str], limit: Bound | None) -> Row:
+def _row(
+    outcome: Outcome, side: str, baseline: str, name: str, datasets: Sequence[str], limit: Bound | None
+) -> Row:
     chosen = [n for n, source in enumerate(outcome.regime.sources) if source.dataset in datasets]
     ours, theirs = outcome.played[side], outcome.played[baseline]
     account = Account()
-    for name in datasets:
-        account.add(ours.accounts.get(name, Account()))
+    for each in datasets:
+        account.add(ours.accounts.get(each, Account()))
     tasks = [task for n in chosen for task in outcome.regime.sources[n].tasks]
     eligible = sum(task.safe and task.layer > 0 for task in tasks)
     return Row(
         regime=outcome.regime.name,
-        dataset=datasets[0] if len(datasets) == 1 else ALL,
+        dataset=name,
         side=side,
         baseline=baseline,
         times=_times(theirs.seconds, ours.seconds, chosen),

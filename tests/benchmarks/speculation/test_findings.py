@@ -56,6 +56,11 @@ def test_only_the_row_of_all_has_a_limit() -> None:
     assert [row.limit for row in found] == [None, None, OF_BOUND]
 
 
+def test_a_single_data_set_has_one_row() -> None:
+    (row,) = rows(outcome(), "quick", "slow", ["a"])
+    assert (row.dataset, row.workflows, row.limit) == (ALL, 1, OF_BOUND)
+
+
 def test_shares_are_of_what_could_have_been() -> None:
     first, second, _ = rows(outcome(), "quick", "slow", ["a", "b"])
     assert (first.hit_rate, first.early_share, first.waste_share) == (0.75, 1.0, 0.1)
