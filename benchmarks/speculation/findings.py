@@ -83,12 +83,18 @@ def rows(
 ) -> list[Row]:
     """A row for each data set that was played, then one for all of them; only that one has the limit."""
     played = [name for name in datasets if any(s.dataset == name for s in outcome.regime.sources)]
-    single = [_row(outcome, side, baseline, name, [name], None) for name in played if len(played) > 1]
-    return [*single, _row(outcome, side, baseline, ALL, played, limit)]
+    single = [_row(outcome, side, baseline, name, [name]) for name in played if len(played) > 1]
+    return [*single, _row(outcome, side, baseline, ALL, played, limit=limit)]
 
 
 def _row(
-    outcome: Outcome, side: str, baseline: str, name: str, datasets: Sequence[str], limit: Bound | None
+    outcome: Outcome,
+    side: str,
+    baseline: str,
+    name: str,
+    datasets: Sequence[str],
+    *,
+    limit: Bound | None = None,
 ) -> Row:
     chosen = [n for n, source in enumerate(outcome.regime.sources) if source.dataset in datasets]
     ours, theirs = outcome.played[side], outcome.played[baseline]
