@@ -46,6 +46,7 @@ def policy(random: Random, mode: str) -> Policy:
         cache_bytes=random.choice([400, 16_777_216, 16_777_216]),
         verified_share=random.choice([0.0, 0.0, 0.3]),
         decision_timeout_ms=random.choice([2_000, 8_000]),
+        approval_timeout_ms=6_000,
         on_timeout=random.choice(["abort", "continue"]),
         **values,
     )
