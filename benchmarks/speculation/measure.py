@@ -39,7 +39,7 @@ class Scope:
     forks: int
 
 
-WHOLE = Scope(Sizes(12, layers_max=8, tasks_max=16), Sizes(8, layers_max=6, tasks_max=12), 60)
+WHOLE = Scope(Sizes(10, layers_max=8, tasks_max=16), Sizes(6, layers_max=6, tasks_max=12), 40)
 QUICK = Scope(Sizes(3, 6, 12), Sizes(2, 4, 8), 16)
 
 
@@ -68,7 +68,7 @@ async def measure(plan: Plan, scope: Scope) -> Findings:
         tools = await run(regimes.tools_only(on, many), plan)
         decided = await run(regimes.decisions(on, few), plan)
         loop = await run(regimes.agent_loop(on, few), plan)
-        nothing = await run(regimes.nothing_speculable(on, many), plan)
+        nothing = await run(regimes.nothing_speculable(on, few), plan)
         wrong = await run(regimes.always_wrong(on, scope.forks), plan)
         plan.say("one session that always errs")
         erring = await regimes.err_in_one_session(on.boldest[1], ERRING_SEED)

@@ -17,9 +17,9 @@ from pml.streams.client import new_id
 TOOLS_MEDIAN_S = 0.2
 SLOW_MEDIAN_S = 1.5
 # So many side by side keep two cores at about a third: what is measured is waiting, not a full machine.
-TOOLS_LANES = 8
-# Where all run at once they begin one after another: forty within a second would wait for each other.
-SPREAD_S = 12.0
+TOOLS_LANES = 5
+# Where all run at once they begin one after another: thirty within a second would wait for each other.
+SPREAD_S = 20.0
 # One and a half times what a session may start early.
 ERRING_RUNS = 50
 ERRING_MEDIAN_S = 0.05
