@@ -182,6 +182,10 @@ class Observer:
             place = (key, event.epoch, event.run_id or "", data.task_id)
             first = self.finals.setdefault(place, event)
             self.ledger.check("a task ends once", first is event, lambda: f"{event.id} after {first.id}")
+        elif event.type in {"task.resolved", "run.retried"}:
+            # What is opened again ends once more.
+            for task_id in data.task_ids:
+                self.finals.pop((key, event.epoch, event.run_id or "", task_id), None)
         elif event.type == "run.started":
             self.commands.setdefault(key, {})[event.run_id or ""] = self._start_of(data)
 
