@@ -392,7 +392,7 @@ def _joined_calls_stay_early() -> list[Patch]:
 
 CALM, BUSY = ("calm", "crowd"), ("crowd", "inputs", "catalog")
 CATALOG = ("catalog",)
-OWNERS = ("owners", "broker", "storm", "kills")
+OWNERS = ("owners", "broker", "storm", "kills", "doubts")
 
 MUTANTS = (
     Mutant("the guard allows anything", "§4, condition 1", BUSY, 20, _guard_allows_anything),
@@ -423,7 +423,7 @@ MUTANTS = (
     Mutant("calls go before the append", "§2, rule 3", OWNERS, 20, _calls_before_the_append),
     Mutant("a doubt counts as done", "§2, rule 3", OWNERS, 40, _doubt_counts_as_done),
     Mutant("a doubt is repeated", "§2, rule 3", OWNERS, 40, _doubt_is_repeated),
-    Mutant("catching up sends no calls", "§2, rule 3", OWNERS, 40, _catching_up_sends_nothing),
+    Mutant("catching up sends no calls", "§2, rule 3", ("doubts",), 40, _catching_up_sends_nothing),
     Mutant("inputs are decided again", "§2, rule 4", OWNERS, 60, _inputs_are_decided_again),
     Mutant("causes are forgotten", "§2, rule 4", OWNERS, 40, _causes_are_forgotten),
     Mutant("late states are trusted", "§2, rule 4", OWNERS, 120, _late_states_are_trusted),
@@ -432,7 +432,7 @@ MUTANTS = (
     Mutant("the marker goes before the states", "§2, rule 4", OWNERS, 200, _marker_before_states),
     Mutant("states are not written", "§2, rule 4", OWNERS, 60, _states_are_not_written),
     Mutant("commands are obeyed twice", "§2, rule 4", ("inputs", "storm"), 40, _commands_are_obeyed_twice),
-    Mutant("lives never end", "§2, rule 4", ("inputs",), 60, _lives_never_end),
+    Mutant("lives never end", "§2, rule 4", ("inputs", "crowd"), 60, _lives_never_end),
     Mutant("claims are not written", "§2, rule 6", OWNERS, 40, _claims_are_not_written),
     Mutant("claims are not read", "§2, rule 6", OWNERS, 60, _claims_are_not_read),
     Mutant("overtaken claims hold", "§2, rule 6", OWNERS, 60, _overtaken_claims_hold),

@@ -65,6 +65,9 @@ class Observer:
         self.finals: dict[TaskKey, Event] = {}
         self.causes: dict[tuple[str, int, int], int] = {}
         self.highest: dict[tuple[str, int], int] = {}
+        self.session_ttl_ms = 0
+        self.answered: dict[bytes, set[str | None]] = {}
+        self.owners: dict[tuple[int, int], str] = {}
         self.terms: dict[int, int] = {}
         self.landed_s: dict[tuple[int, int], float] = {}
         self.void = 0
@@ -113,6 +116,8 @@ class Observer:
             self.landed_s[record.partition, record.offset] = self.ledger.loop.time()
             if record.key is None:
                 self.terms[record.partition] = record.offset
+                taken: Any = event.data
+                self.owners[record.partition, record.offset] = taken.owner
                 continue
             self._cause(event, record, before)
             self._fold(event, record)
@@ -148,6 +153,9 @@ class Observer:
         check("seq has no gap among counted events", follows, lambda: event.id)
         if not follows:
             return
+        if before is not None and not before.live and self.session_ttl_ms:
+            late = occurred_ms(event) > before.last_event_ms + self.session_ttl_ms
+            check("a session that returns too late begins anew", event.seq == 0 or not late, lambda: event.id)
         if event.seq == 0:
             ended = before is None or not before.live
             check("a new life begins after the old one ended", ended, lambda: event.id)
@@ -159,6 +167,7 @@ class Observer:
             self.ledger.fail("the log folds", error.message)
             return
         life.events.append(event)
+        self.answered.setdefault(key, set()).add(event.command_id)
         self._note(life, event, key)
         for look in self.on_event:
             look(self, life, before, event, self.ledger.loop.time())

@@ -109,7 +109,7 @@ def submissions(seed: int, plot: Plot, toolbox: Toolbox) -> list[Submission]:
         for number in range(1, random.randint(*plot.runs) + 1):
             workflow = random_workflow(random, toolbox, conflicts=not plot.calm)
             run_id = f"run_{session_id}_{number}"
-            at_s = random.uniform(0.0, 6.0)
+            at_s = random.uniform(0.0, 6.0) if random.random() < 0.9 else random.uniform(10.0, 18.0)
             found.append(Submission(at_s, tenant, session_id, run_id, workflow, before))
             before = run_id if plot.calm else None
     return sorted(found, key=lambda item: item.at_s)
@@ -197,7 +197,7 @@ class Director:
     def _open(self) -> list[Any]:
         """Commands without an answer, and sessions with a run that has not ended."""
         observer = self.stage.observer
-        answered = {key: {event.command_id for event in life.events} for key, life in observer.lives.items()}
+        answered = observer.answered
         asked = [(k, c) for k, ids in self.sent.items() for c in ids if c not in answered.get(k, set())]
         begun = self.asked >= len(self.wanted)
         return [*asked, *observer.live(), *([] if begun else ["not all commands were sent"])]

@@ -17,6 +17,7 @@ class Plot:
         losses: of appends, by topic (without prefix).
         kills, pauses: a pass of a named kill point kills or stops its process.
         events: what else happens, by name and weight.
+        patience_s: how long a call may not have been sent that must be running.
         rate: how many of `events` happen a second.
     """
 
@@ -32,6 +33,7 @@ class Plot:
     pauses: float = 0.0
     events: Mapping[str, float] = field(default_factory=dict)
     rate: float = 0.0
+    patience_s: float = 3.0
 
 
 TOOL_TROUBLES = {"fails": 0.08, "hangs": 0.02, "slow": 0.1, "lost": 0.03, "down": 0.02}
@@ -82,9 +84,10 @@ PLOTS = (
     Plot("crowd", troubles=TOOL_TROUBLES, events=OUTSIDE, rate=0.4),
     Plot("catalog", troubles=TOOL_TROUBLES, events={**CATALOG, **CLOCKS, **OUTSIDE}, rate=0.8),
     Plot("inputs", troubles=TOOL_TROUBLES, events={**INPUTS, **CLOCKS}, rate=1.5),
-    Plot("kills", troubles={"slow": 0.1}, kills=0.02, events={**OWNERS, **PAYLOADS}, rate=0.2),
-    Plot("owners", orchestrators=2, bridges=2, pauses=0.03, events=OWNERS, rate=0.3),
-    Plot("broker", orchestrators=2, losses=LOSSES, troubles={"slow": 0.1}),
+    Plot("kills", troubles={"slow": 0.1}, kills=0.02, events={**OWNERS, **PAYLOADS}, rate=0.2, patience_s=45),
+    Plot("owners", orchestrators=2, bridges=2, pauses=0.03, events=OWNERS, rate=0.3, patience_s=45),
+    Plot("broker", orchestrators=2, losses=LOSSES, troubles={"slow": 0.1}, patience_s=45),
+    Plot("doubts", orchestrators=2, losses={"events": 0.2}, patience_s=11),
     Plot(
         "storm",
         orchestrators=2,
@@ -95,6 +98,7 @@ PLOTS = (
         pauses=0.006,
         events={**CATALOG, **INPUTS, **CLOCKS, **OUTSIDE, **OWNERS, **PAYLOADS},
         rate=0.8,
+        patience_s=45,
     ),
 )
 

@@ -20,7 +20,7 @@ from pml.schemas.workflow import LiteralValue, Reference
 from tests.simulation.ledger import Ledger
 from tests.simulation.observer import Life, Observer, Started, occurred_ms
 from tests.simulation.tools import Toolbox, ToolFailed, ToolSpec, answer
-from tests.simulation.world import Execution, World, covers
+from tests.simulation.world import Change, Execution, World, covers
 
 Sources = Mapping[str, tuple[str, int, int]]
 NO_SOURCES: Sources = {}
@@ -138,8 +138,7 @@ class Promises:
 
     def approved(self, tool: str, now_s: float) -> bool:
         """Whether the operator allowed this tool to run unasked, as far as a recent decision could know."""
-        entries = [catalog.permissions.tools.get(tool) for catalog in self._recent(now_s)]
-        return any(entry is not None and entry.approval == "auto" for entry in entries)
+        return any(_allows(catalog, tool) for catalog in self._recent(now_s))
 
     def _recent(self, now_s: float) -> list[Catalog]:
         older = [catalog for at_s, catalog in self.snapshots if at_s < now_s - SNAPSHOTS_S][-1:]
@@ -192,7 +191,7 @@ class Promises:
         touched = spec.touches(arguments)
         changes = self.world.since(execution.change, touched)
         asked_s, asked_ms = self._asked[key, run.run_id, data.task_id]
-        own = [change for change in changes if change.who == key.decode() and change.at_s < asked_s]
+        own = [c for c in changes if c.at_s < asked_s and self._is_of(c, event)]
         check = self.ledger.check
         check("served values follow this session's last write", not own, lambda: f"{event.id} {own}")
         check("what changes by itself is never served early", spec.kind != "clock", lambda: event.id)
@@ -211,6 +210,12 @@ class Promises:
         ttls = [found for c in self._recent(now_s) if (found := ttl_ms(spec.name, c)) is not None]
         young = age_ms < max(ttls) or any(entry is not None and entry.shared for entry in entries)
         check("served values are younger than their TTL", young, lambda: f"{event.id} {age_ms}")
+
+    def _is_of(self, change: Change, event: Event) -> bool:
+        """Whether this session changed it, in this life: what an earlier one still has on its way is gone."""
+        started = self.observer.calls.get(change.call_id)
+        same_life = started is not None and started.event.epoch == event.epoch
+        return same_life and change.who == event_key(event).decode()
 
     def _count_eligible(self, before: Session, event: Event) -> None:
         """Calls that could have run early, and those of them that did: a report without it proves nothing."""
@@ -281,6 +286,15 @@ _NOTHING: Any = object()
 def event_key(event: Event) -> bytes:
     """The key of an event's session."""
     return f"{event.tenant}/{event.session_id}".encode()
+
+
+def _allows(catalog: Catalog, tool: str) -> bool:
+    entry = catalog.permissions.tools.get(tool)
+    server = catalog.servers.get(tool.partition(":")[0])
+    listed = (item for item in server.tools if tool.endswith(f":{item.name}")) if server else ()
+    definition = next((item.definition for item in listed), "")
+    pinned = entry.definition if entry is not None else None
+    return entry is not None and entry.approval == "auto" and pinned in {None, "", definition}
 
 
 def _task_id(event: Event) -> str:

@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 
 from pml.schemas.catalog import ServerTools
 from pml.streams.bridge.session import ServerUnavailable
-from tests.simulation.loop import PROCESS, SimulatedLoop
+from tests.simulation.loop import PROCESS, Process, SimulatedLoop
 from tests.simulation.tools import Toolbox, ToolFailed, ToolSpec, answer, effect
 from tests.simulation.world import Execution, World
 
@@ -36,9 +36,14 @@ class Hands:
     toolbox: Toolbox
     troubles: Mapping[str, float]
     counts: Counter[str] = field(default_factory=Counter)
+    running: set[tuple[Process | None, str]] = field(default_factory=set)
     quiet: bool = False
     latency_s: tuple[float, float] = (0.02, 0.6)
     on_run: Callable[[ToolSpec, Mapping[str, Any], str, bool, str], None] = lambda *_: None
+
+    def is_running(self, call_id: str) -> bool:
+        """Whether the present process runs this call already."""
+        return (PROCESS.get(), call_id) in self.running
 
     def trouble(self) -> str | None:
         """What goes wrong with a call, if anything."""
@@ -101,6 +106,16 @@ class SessionDouble:
         spec = self.hands.toolbox.specs[f"{self.server}:{tool}"]
         call_id, early = meta["pml/call-id"], bool(meta["pml/speculative"])
         self.hands.on_run(spec, arguments, call_id, early, self.session)
+        place = (PROCESS.get(), call_id)
+        self.hands.running.add(place)
+        try:
+            return await self._run(spec, arguments, call_id, early)
+        finally:
+            self.hands.running.discard(place)
+
+    async def _run(
+        self, spec: ToolSpec, arguments: dict[str, Any], call_id: str, early: bool
+    ) -> types.CallToolResult:
         trouble = self.hands.trouble()
         if trouble == "fails":
             await asyncio.sleep(self.hands.seconds())

@@ -40,7 +40,7 @@ def policy(random: Random, mode: str) -> Policy:
         queue_timeout_ms=8_000,
         run_timeout_ms=40_000,
         bridge_grace_ms=1_000,
-        session_ttl_ms=60_000,
+        session_ttl_ms=random.choice([60_000, 60_000, 5_000]),
         speculation_ttl_ms=random.choice([1_500, 5_000, 300_000]),
         speculation_depth=random.choice([1, 1, 2, 3]),
         cache_bytes=random.choice([400, 16_777_216, 16_777_216]),

@@ -73,6 +73,7 @@ class Stage:
             loop, Random(f"{seed}/tools"), self.world, toolbox, plot.troubles, counts=self.counts
         )
         self.observer = Observer(self.broker, self.topics, self.ledger, self.policy.hash_key)
+        self.observer.session_ttl_ms = self.policy.session_ttl_ms
         self.promises = Promises(self.observer, self.ledger, self.world, toolbox, self.policy)
         self.groups = {
             name: Group(name, loop, NUMBERS, self.failed, counts=self.counts)
@@ -247,6 +248,7 @@ class Stage:
         check = self.ledger.check
         started = self.observer.calls.get(call_id)
         check("a call that runs follows from the log", started is not None, call_id)
+        check("a call does not run twice at once in one bridge", not self.hands.is_running(call_id), call_id)
         approved = self.promises.approved(spec.name, self.loop.time())
         check("a tool without approval never runs unasked", approved, lambda: f"{call_id} {spec.name}")
         if spec.writes(arguments):
@@ -284,8 +286,7 @@ class Stage:
             self._look_at_bridge(process)
         for process in self.living("orchestrator"):
             self._look_at_orchestrator(process)
-        faulty = self.plot.losses or self.plot.kills or self.plot.pauses or self.plot.events
-        patience_s = 45.0 if faulty else 3.0
+        patience_s = self.plot.patience_s
         for key in self.observer.live():
             self._look_at_calls(key, patience_s)
 
@@ -309,6 +310,8 @@ class Stage:
     def _look_at_orchestrator(self, process: Process) -> None:
         worker, check = self.orchestrators[process], self.ledger.check
         for part in worker.ownership.all if worker.ownership else []:
+            ours = self.observer.owners.get((part.number, part.term)) == process.name
+            check("a term is where its owner took the partition", ours or not part.ready, process.name)
             limit = self.settings.orchestrator.queue_bytes + self.settings.orchestrator.chunk_bytes
             check("bounds: bytes of a queue", part.inbox.size <= limit, process.name)
             limit = self.settings.orchestrator.payload_cache_bytes
