@@ -25,20 +25,23 @@ from tests.simulation.world import Change, Execution, World, covers
 Sources = Mapping[str, tuple[str, int, int]]
 NO_SOURCES: Sources = {}
 EARLY = {"speculation", "joined", "repeat"}
-# A decision may be taken with what was known when its owner was paused, or its append in doubt.
-SNAPSHOTS_S = 40.0
 _PATH = re.compile(r"\s*(\w+)\.?([\w]*)\s*")
 
 
 @dataclass
 class Promises:
-    """Looks at each event and each call. `snapshots` are the catalogs that decisions were taken with."""
+    """Looks at each event and each call.
+
+    `snapshots` are the catalogs that decisions were taken with, by when; a decision counts at most
+    `snapshots_s` later: its owner may have stood still, or its append have been in doubt.
+    """
 
     observer: Observer
     ledger: Ledger
     world: World
     toolbox: Toolbox
     policy: Any
+    snapshots_s: float
     snapshots: list[tuple[float, Catalog]] = field(default_factory=list)
     eligible: Counter[str] = field(default_factory=Counter)
     _asked: dict[tuple[bytes, str, str], tuple[float, int]] = field(default_factory=dict)
@@ -140,9 +143,11 @@ class Promises:
         """Whether the operator allowed this tool to run unasked, as far as a recent decision could know."""
         return any(_allows(catalog, tool) for catalog in self._recent(now_s))
 
-    def _recent(self, now_s: float) -> list[Catalog]:
-        older = [catalog for at_s, catalog in self.snapshots if at_s < now_s - SNAPSHOTS_S][-1:]
-        return older + [catalog for at_s, catalog in self.snapshots if at_s >= now_s - SNAPSHOTS_S]
+    def _recent(self, at_s: float) -> list[Catalog]:
+        """The catalogs that a decision which counts at this time may have been taken with."""
+        since_s = at_s - self.snapshots_s
+        older = [catalog for seen_s, catalog in self.snapshots if seen_s < since_s][-1:]
+        return older + [catalog for seen_s, catalog in self.snapshots if since_s <= seen_s <= at_s]
 
     # ---- the cache
 
@@ -226,7 +231,10 @@ class Promises:
             return
         node = run.graph.nodes[data.task_id]
         arguments = data.arguments if isinstance(data.arguments, dict) else {}
-        if any(may_run_early(spec, arguments, c, bool(node.references)) for c in self._recent(0)[-1:]):
+        if any(
+            may_run_early(spec, arguments, c, bool(node.references))
+            for c in self._recent(self.ledger.loop.time())[-1:]
+        ):
             self.eligible["eligible"] += 1
             self.eligible["speculated"] += bool(data.speculable)
             self.eligible[f"served by {data.served_by}"] += 1

@@ -41,6 +41,8 @@ RESTART_S = (0.2, 4.0)
 PAUSE_S = (0.3, 14.0)
 # Two seconds, and what a look of the bridge and a slow way to the broker may take.
 SWITCH_S = 3.2
+# How old a catalog may be when its decision counts: without faults of processes, and with them.
+QUICK_S, SLOW_S = 3.0, 40.0
 
 
 class Stage:
@@ -74,7 +76,10 @@ class Stage:
         )
         self.observer = Observer(self.broker, self.topics, self.ledger, self.policy.hash_key)
         self.observer.session_ttl_ms = self.policy.session_ttl_ms
-        self.promises = Promises(self.observer, self.ledger, self.world, toolbox, self.policy)
+        snapshots_s = QUICK_S if plot.patience_s == QUICK_S else SLOW_S
+        self.promises = Promises(
+            self.observer, self.ledger, self.world, toolbox, self.policy, snapshots_s=snapshots_s
+        )
         self.groups = {
             name: Group(name, loop, NUMBERS, self.failed, counts=self.counts)
             for name in ("orchestrator", "bridge")
@@ -249,7 +254,8 @@ class Stage:
         started = self.observer.calls.get(call_id)
         check("a call that runs follows from the log", started is not None, call_id)
         check("a call does not run twice at once in one bridge", not self.hands.is_running(call_id), call_id)
-        approved = self.promises.approved(spec.name, self.loop.time())
+        at_s = self.loop.time() if started is None else started.at_s
+        approved = self.promises.approved(spec.name, at_s)
         check("a tool without approval never runs unasked", approved, lambda: f"{call_id} {spec.name}")
         if spec.writes(arguments):
             self.reached[call_id] += 1
