@@ -73,6 +73,8 @@ class Promises:
         run = life.session.runs.get(call.run_id)
         if run is None or run.graph is None or not run.live or call.task_id not in run.graph.nodes:
             return
+        if call.speculative and call.call_id not in life.session.speculations:
+            return  # it came late: what it was for has ended
         shadow = self.policy.speculation_mode == "shadow"
         self.ledger.check(
             "shadow mode calls nothing", not (shadow and call.speculative), lambda: call.call_id
