@@ -289,3 +289,8 @@ def cut_chunks(records: Sequence[Any], limit: int, limit_bytes: int) -> Iterator
         size += added
     if part:
         yield part
+
+
+def restored(app: ChunkApp) -> int:
+    """How far the changelogs of its tables were read, over all partitions: it grows while a role starts."""
+    return sum(offset or 0 for offset in app.tables.recovery.active_offsets.values())

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import orjson
 
@@ -162,15 +162,29 @@ class Worker:
         """Start it and wait until all its roles are ready.
 
         Raises:
-            StartFailed: it ended, or a role was not ready in time.
+            StartFailed: it ended, or a role was not ready in time and did not get on either.
         """
         await self._child.start()
-        timeout_s = WORKER_START_TIMEOUT_S + self._settings.bridge.start_timeout_s
-        if not await _until_or_ended(self._all_ready, self._child, timeout_s):
+        if not await self._becomes_ready():
             words = self.last_error() or self._child.last_words()
             state = "is not ready" if self.pid else "ended"
             await self.stop()
             raise StartFailed(f"the worker {self.name} {state}: {words} (its log: {self.log})")
+
+    async def _becomes_ready(self) -> bool:
+        """Wait for as long as it gets on: a long changelog takes minutes to be restored."""
+        timeout_s = WORKER_START_TIMEOUT_S + self._settings.bridge.start_timeout_s
+        before, now = None, self._positions()
+        while self.pid is not None and now != before:
+            if await _until_or_ended(self._all_ready, self._child, timeout_s):
+                return True
+            before, now = now, self._positions()
+        return False
+
+    def _positions(self) -> list[tuple[Any, Any]]:
+        """How far the roles that are not ready have got with their tables and inputs."""
+        told = [record.facts for record in self._healths() if record.state != "ready"]
+        return [(facts.get("restored"), facts.get("position")) for facts in told]
 
     async def wait(self) -> int:
         return await self._child.wait()

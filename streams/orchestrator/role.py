@@ -12,7 +12,7 @@ from typing import Any
 
 from pml.processors.workflow import Catalog, Policy
 from pml.schemas.errors import PMLError
-from pml.streams.app import make_app, run_app
+from pml.streams.app import ChunkApp, make_app, restored, run_app
 from pml.streams.connection import client_options, producer_options
 from pml.streams.health import Health
 from pml.streams.log.append import Appender
@@ -53,7 +53,7 @@ class Orchestrator:
             ownership = Ownership(app, shell, table, fail, self._health.ready)
             add_agent(app, settings.topics, ownership.get)
             ownership.connect()
-            watching = _guarded(self._watch(shell, ownership), failure)
+            watching = _guarded(self._watch(app, shell, ownership), failure)
             try:
                 await run_app(app, stop, failure)
             finally:
@@ -90,7 +90,7 @@ class Orchestrator:
     async def _bury(self, record: Any, error: PMLError) -> None:
         await self._shell.bury(record, "decode", error)
 
-    async def _watch(self, shell: Shell, ownership: Ownership) -> None:
+    async def _watch(self, app: ChunkApp, shell: Shell, ownership: Ownership) -> None:
         """Say how far we are: the worker ends a role that has lag and does not get on (rule 9)."""
         while True:
             await asyncio.sleep(WATCH_S)
@@ -103,6 +103,7 @@ class Orchestrator:
                 lag = max(0, end - positions[topic, number])
                 CONSUMER_LAG.labels(self.name, topic, number).set(lag)
             self._health.progress(
+                restored=restored(app),
                 partitions=len(partitions),
                 sessions=sum(len(part.states) for part in partitions),
                 position=sum(positions.values()),

@@ -33,6 +33,7 @@ from pml.streams.app import (
     chunk_topic,
     cut_chunks,
     make_app,
+    restored,
 )
 from pml.streams.settings import Settings
 
@@ -231,6 +232,14 @@ def test_chunks_keep_every_record_in_order_and_their_limits(
     for chunk in chunks:
         assert 1 <= len(chunk) <= limit
         assert len(chunk) == 1 or sum(len(record.value) + 1 for record in chunk) <= limit_bytes
+
+
+async def test_what_was_read_of_changelogs_is_told_while_they_are_restored(ready: ChunkApp) -> None:
+    ready.finalize()
+    assert restored(ready) == 0
+    ready.tables.recovery.active_offsets.update({TP("t-changelog", 0): 7, TP("t-changelog", 1): 5})
+    assert restored(ready) == 12
+    assert "offsets[tp] = offset" in source(Recovery._slurp_changelogs.fun)
 
 
 async def test_the_app_ends_with_the_reason_of_its_failure(app: ChunkApp) -> None:

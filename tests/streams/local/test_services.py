@@ -1,0 +1,56 @@
+"""How long a worker is waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pml.streams.health import WRITE_INTERVAL_S, Health
+from pml.streams.local import services
+from pml.streams.local.services import Worker
+from pml.streams.settings import Settings
+
+PATIENCE_S = 2 * WRITE_INTERVAL_S
+
+
+@pytest.fixture
+def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    settings = Settings.load(data_dir=tmp_path, bridge={"start_timeout_s": 0.1})
+    monkeypatch.setattr(services, "WORKER_START_TIMEOUT_S", PATIENCE_S)
+    worker: Any = Worker(settings, ("orchestrator",))
+    worker._child = SimpleNamespace(pid=os.getpid(), started_pid=os.getpid())
+    return worker
+
+
+async def test_a_worker_that_restores_its_tables_is_waited_for(worker: Any, tmp_path: Path) -> None:
+    health = Health(tmp_path, "orchestrator")
+    health.starting()
+    waiting = asyncio.create_task(worker._becomes_ready())
+    for offset in range(8):
+        health.progress(restored=offset, lag=1)
+        await asyncio.sleep(PATIENCE_S / 2)
+    assert not waiting.done(), "given up while it got on"
+    health.ready()
+    assert await waiting
+
+
+async def test_a_worker_that_stands_still_is_given_up(worker: Any, tmp_path: Path) -> None:
+    health = Health(tmp_path, "orchestrator")
+    health.starting()
+    waiting = asyncio.create_task(worker._becomes_ready())
+    lag = 0
+    while not waiting.done():
+        lag += 1
+        health.progress(restored=7, lag=lag)
+        await asyncio.sleep(PATIENCE_S / 10)
+    assert not await waiting
+
+
+async def test_a_worker_that_ended_is_given_up_at_once(worker: Any) -> None:
+    worker._child.pid = None
+    assert not await worker._becomes_ready()
