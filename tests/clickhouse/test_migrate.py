@@ -62,7 +62,7 @@ def test_raw_tables_replace_by_coordinate_and_epoch(empty_store: Store) -> None:
     migrate(empty_store)
     where = "database = currentDatabase() AND name LIKE '%_raw'"
     tables = empty_store.query(f"SELECT name, engine, sorting_key FROM system.tables WHERE {where}").rows
-    assert len(tables) == 6
+    assert len(tables) == 7
     for name, engine, key in tables:
         assert engine == "ReplacingMergeTree"
         assert key.endswith("partition, log_offset")

@@ -25,6 +25,8 @@ STORE_TIMEOUT_S = 60.0
 POLL_S = 0.2
 LATE = frozenset({"TIMEOUT", "DEADLINE"})
 ENDS = frozenset({"run.completed", "run.failed", "run.aborted"})
+# A served result is called again now and then, to see that it was right.
+BEGINNINGS = (".started", "speculation.verifying")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,7 @@ def _check_decided_once(workshop: Workshop, events: list[Event]) -> None:
 
 def _check_calls(events: list[Event], calls: list[CallRun]) -> None:
     """No call follows from a void event; no speculative one may change anything."""
-    begun = {getattr(event.data, "call_id", None) for event in events if event.type.endswith(".started")}
+    begun = {getattr(event.data, "call_id", None) for event in events if event.type.endswith(BEGINNINGS)}
     assert calls, "no calls were read"
     for call in calls:
         assert call.call_id in begun, f"{call.call_id} follows from no event that counts"

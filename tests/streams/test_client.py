@@ -374,4 +374,4 @@ async def test_a_coordinate_that_leads_nowhere_says_so(settings: Settings) -> No
         with pytest.raises(PayloadGone, match="nothing was ever written"):
             await results.read(place.model_copy(update={"offset": place.offset + 100}))
         with pytest.raises(PayloadGone, match="no results rest in"):
-            await results.read(place.model_copy(update={"topic": settings.topics.commands}))
+            await results.read(place.model_copy(update={"topic": settings.topics.events}))

@@ -136,7 +136,8 @@ def test_ended_sessions_are_forgotten_once_they_are_written_and_found_again(
     states = States(3, PartitionTable(store, 3), {})
     sessions = {}
     for number in range(6):
-        session, _ = started(f"s{number}")
+        session, began = started(f"s{number}")
+        store |= began.definitions
         sessions[f"local/s{number}".encode()] = ended(session) if number else session
     for key, session in sessions.items():
         states.put(key, session)

@@ -179,12 +179,12 @@ async def test_a_table_write_in_doubt_begins_a_new_term(
     failures = [True]
     write = WriteBehind._append
 
-    async def doubtful(behind: WriteBehind, batch: list[Outgoing]) -> None:
+    async def doubtful(behind: WriteBehind, batch: list[Outgoing], term: int) -> bool:
         ours = any(record.key and record.key.endswith(b"/local/s") for record in batch)
         if ours and failures:
             failures.pop()
             raise InDoubt("the acknowledgement was lost")
-        await write(behind, batch)
+        return await write(behind, batch, term)
 
     monkeypatch.setattr(WriteBehind, "_append", doubtful)
     async with installation.orchestrator(), installation.bridge():
