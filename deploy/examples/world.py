@@ -51,7 +51,8 @@ def clone(repository: Path, target: Path) -> None:
     _clear(target, marker)
     if has_history(repository):
         source = _git("rev-parse", "--show-toplevel", at=repository).strip()
-        options = ("--quiet", "--local", "--no-hardlinks", "--template=")
+        # Through a pack: copying thousands of loose objects one by one takes seconds.
+        options = ("--quiet", "--no-local", "--template=")
         _git("-c", f"core.hooksPath={os.devnull}", "clone", *options, source, str(target))
     else:
         _make_repository(target)
