@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
-from pml.processors.speculation import guard, planner, touches
+from pml.processors.speculation import candidates, guard, mode, planner, touches
 from pml.processors.workflow import (
     arguments,
     catalog,
     outcomes,
     preparation,
     release,
+    settling,
     starting,
 )
 from pml.schemas.errors import PMLError
@@ -128,7 +129,7 @@ def _arguments_resolve_in_part() -> list[Patch]:
 
 
 def _pending_writes_are_forgotten() -> list[Patch]:
-    return [(planner, "pending_touches", lambda *_: [])]
+    return [(candidates, "pending_touches", lambda *_: [])]
 
 
 def _unknown_writes_are_forgotten() -> list[Patch]:
@@ -136,8 +137,8 @@ def _unknown_writes_are_forgotten() -> list[Patch]:
         known = [touch for found in draft.session.doubtful.values() for touch in found]
         return [touch for touch in real(draft, run, layer) if touch not in known]
 
-    real = planner.pending_touches
-    return [(planner, "pending_touches", pending_touches)]
+    real = candidates.pending_touches
+    return [(candidates, "pending_touches", pending_touches)]
 
 
 def _touches_are_the_last_segment() -> list[Patch]:
@@ -153,7 +154,15 @@ def _overtaken_entries_end_silently() -> list[Patch]:
 
 
 def _open_branches_count_as_taken() -> list[Patch]:
-    return [(planner, "certain", lambda run, node: True)]
+    return [(candidates, "_confidence", lambda draft, run, node, sources: (1.0, "layer"))]
+
+
+def _thresholds_are_not_asked() -> list[Patch]:
+    return [(candidates.Candidate, "confident", property(lambda self: True))]
+
+
+def _deeper_results_outlive_their_source() -> list[Patch]:
+    return [(settling, "_deeper", lambda draft, call_id: [])]
 
 
 def _nothing_is_open_world() -> list[Patch]:
@@ -165,8 +174,21 @@ def _budget_is_endless() -> list[Patch]:
 
 
 def _switch_is_ignored() -> list[Patch]:
-    speculates = property(lambda self: self.policy.speculation_mode == "on")
-    return [(catalog.Catalog, "speculates", speculates), (Gate, "open", property(lambda self: True))]
+    general = property(lambda self: self.policy.speculation_mode)
+    return [
+        (catalog.Catalog, "general_mode", general),
+        (catalog.Catalog, "mode_of", lambda self, tenant, tool: self.policy.speculation_mode),
+        (Gate, "open", property(lambda self: True)),
+        (Gate, "lets", lambda self, run: True),
+    ]
+
+
+def _shadow_calls() -> list[Patch]:
+    def strictest(modes: Any) -> Any:
+        return "on" if (found := real(modes)) == "shadow" else found
+
+    real = mode.strictest
+    return [(mode, "strictest", strictest)]
 
 
 def _nobody_gives_way() -> list[Patch]:
@@ -314,7 +336,7 @@ def _marker_before_states() -> list[Patch]:
         if pending is None:
             return
         marker = slices.Outgoing(_marker_key(self._partition.number), _write_marker(pending.marker))
-        await self._append([marker])
+        await self._append([marker], pending.term)
         await asyncio.sleep(0.3)
         self._pending = lambda: replace(pending, marker=pending.marker)
         try:
@@ -407,6 +429,9 @@ MUTANTS = (
     Mutant("writes leave the cache", "§4, cache: invalidation", CALM, 120, _writes_leave_the_cache),
     Mutant("overtaken entries end silently", "§4, accounts", CALM, 60, _overtaken_entries_end_silently),
     Mutant("open branches count as taken", "§4, condition 4", BUSY, 60, _open_branches_count_as_taken),
+    Mutant("thresholds are not asked", "§4, condition 4", BUSY, 60, _thresholds_are_not_asked),
+    Mutant("shadow mode calls", "§4, condition 6", BUSY, 120, _shadow_calls),
+    Mutant("deeper results outlive sources", "§4, depth", BUSY, 120, _deeper_results_outlive_their_source),
     Mutant("nothing is open world", "§4, condition 5", BUSY, 60, _nothing_is_open_world),
     Mutant("the budget is endless", "§4, condition 6", BUSY, 60, _budget_is_endless),
     Mutant("the switch is ignored", "§4, condition 6", CATALOG, 60, _switch_is_ignored),

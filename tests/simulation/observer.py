@@ -8,11 +8,12 @@ from typing import Any
 
 from pml.processors.speculation.accounts import balanced
 from pml.processors.workflow import Session, evolve
+from pml.processors.workflow.evolve import joined_calls
 from pml.schemas.calls import CallEnded, CallRun
 from pml.schemas.canonical import value_hash
 from pml.schemas.codec import decode_call, decode_command, decode_event, decode_outcome
 from pml.schemas.commands import RunStart
-from pml.schemas.errors import LogCorrupted
+from pml.schemas.errors import LogCorrupted, UndecodableRecord, UnknownMessage
 from pml.schemas.events import Event
 from pml.schemas.identifiers import session_key
 from pml.schemas.times import from_rfc3339
@@ -66,6 +67,10 @@ class Observer:
         self.causes: dict[tuple[str, int, int], int] = {}
         self.highest: dict[tuple[str, int], int] = {}
         self.session_ttl_ms = 0
+        self.patience_s = 3.0
+        self.history: dict[bytes, list[Event]] = {}
+        self.unserved: set[str] = set()
+        self.wanted_s: dict[str, float] = {}
         self.answered: dict[bytes, set[str | None]] = {}
         self.owners: dict[tuple[int, int], str] = {}
         self.terms: dict[int, int] = {}
@@ -85,6 +90,9 @@ class Observer:
         elif topic == self.topics.tool_calls:
             for record in records:
                 self._call(record)
+        elif topic == self.topics.tool_outcomes:
+            for record in records:
+                self._outcome(record)
 
     def life(self, key: bytes) -> Life:
         """One session."""
@@ -124,6 +132,7 @@ class Observer:
             touched.add(record.key)
         for key in touched:
             self._accounts(self.lives[key])
+            self._sources(self.lives[key])
 
     def _cause(self, event: Event, record: Record, before: dict[tuple[str, int, int], int]) -> None:
         """Each input is decided once, in order, from the partition and session that it belongs to."""
@@ -167,6 +176,7 @@ class Observer:
             self.ledger.fail("the log folds", error.message)
             return
         life.events.append(event)
+        self.history.setdefault(key, []).append(event)
         self.answered.setdefault(key, set()).add(event.command_id)
         self._note(life, event, key)
         for look in self.on_event:
@@ -187,6 +197,8 @@ class Observer:
                 "a speculation ends once", life.open.pop(data.call_id, None) is not None, lambda: event.id
             )
             life.ended += 1
+            if data.fate != "served":
+                self.unserved.add(data.call_id)
         elif event.type in FINAL or (event.type == "task.failed" and data.final):
             place = (key, event.epoch, event.run_id or "", data.task_id)
             first = self.finals.setdefault(place, event)
@@ -209,6 +221,32 @@ class Observer:
         own = life.started == accounts.started and len(life.open) == life.started - life.ended
         check("the accounts are those of the log", own, lambda: f"{accounts} but {life.started} started")
 
+    def _sources(self, life: Life) -> None:
+        """A deeper speculation goes with the result that its arguments were taken from."""
+        session = life.session
+        assert session is not None
+        waited_for = joined_calls(session)
+        for call_id, entry in session.speculations.items():
+            lost = [
+                s.call_id for s in entry.sources if s.call_id not in life.open and self._unserved(s.call_id)
+            ]
+            held = entry.served or call_id in waited_for or not lost
+            self.ledger.check("deeper calls end with their source", held, lambda c=call_id: c)
+
+    def _unserved(self, call_id: str) -> bool:
+        """Whether a speculation ended without having served anybody."""
+        return call_id in self.unserved
+
+    def _outcome(self, record: Record) -> None:
+        """A call that a task waits for neither gives way nor is switched off."""
+        outcome = _read_outcome(record)
+        code = outcome.error.code if outcome is not None and outcome.error is not None else ""
+        if outcome is None or code not in {"GAVE_WAY", "SWITCHED_OFF"}:
+            return
+        wanted_s = self.wanted_s.get(outcome.call_id, self.ledger.loop.time())
+        unwanted = self.ledger.loop.time() - wanted_s < self.patience_s
+        self.ledger.check("a joined call is never cancelled", unwanted, lambda: outcome.call_id)
+
     def _call(self, record: Record) -> None:
         """Nothing follows from a void event, nor from one that does not lie there yet."""
         message = decode_call(record.value)
@@ -227,8 +265,17 @@ class Observer:
         at_home = record.key == session_key(message.tenant, message.session_id) == started.key
         check("a call stays in its session", at_home, lambda: message.call_id)
         self.sent.setdefault(message.call_id, self.ledger.loop.time())
+        if not message.speculative:
+            self.wanted_s.setdefault(message.call_id, self.ledger.loop.time())
         for look in self.on_call:
             look(message, started)
+
+
+def _read_outcome(record: Record) -> CallEnded | None:
+    try:
+        return decode_outcome(record.value)
+    except (UndecodableRecord, UnknownMessage):
+        return None
 
 
 def occurred_ms(event: Event) -> int:

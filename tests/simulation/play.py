@@ -18,6 +18,7 @@ from pml.schemas.workflow import Workflow
 from pml.streams.connection import partition_for
 from tests.simulation import faults
 from tests.simulation.broker import Draft
+from tests.simulation.datasets import real_workflow
 from tests.simulation.diary import log_of
 from tests.simulation.ledger import Violation
 from tests.simulation.loop import SimulatedLoop, Stuck
@@ -33,6 +34,7 @@ from tests.simulation.workload import random_workflow
 STEPS_MAX = 400_000
 FAULTS_S = 22.0
 LOOK_S = 0.4
+REAL_SHARE = 0.2
 # The longest run, the time of an unknown call, a clock that was ahead, and a broker that was away.
 SETTLE_S = 170.0
 
@@ -68,6 +70,7 @@ class Submission:
     run_id: str
     workflow: dict[str, Any]
     after: str | None = None
+    source: str = "drawn"
 
 
 def play(seed: int, mode: str = "on", plot: Plot | None = None) -> Result:
@@ -107,12 +110,22 @@ def submissions(seed: int, plot: Plot, toolbox: Toolbox) -> list[Submission]:
     for tenant, session_id in names[: random.randint(*plot.sessions)]:
         before: str | None = None
         for number in range(1, random.randint(*plot.runs) + 1):
-            workflow = random_workflow(random, toolbox, conflicts=not plot.calm)
+            source, workflow = _workflow(f"{seed}/workflow/{len(found)}", plot, toolbox)
             run_id = f"run_{session_id}_{number}"
             at_s = random.uniform(0.0, 6.0) if random.random() < 0.9 else random.uniform(10.0, 18.0)
-            found.append(Submission(at_s, tenant, session_id, run_id, workflow, before))
+            found.append(Submission(at_s, tenant, session_id, run_id, workflow, before, source))
             before = run_id if plot.calm else None
     return sorted(found, key=lambda item: item.at_s)
+
+
+def _workflow(seed: str, plot: Plot, toolbox: Toolbox) -> tuple[str, dict[str, Any]]:
+    """A recorded workflow now and then, else a drawn one. In recorded ones chance decides what tasks see."""
+    random = Random(seed)
+    if not plot.calm and random.random() < REAL_SHARE:
+        real = real_workflow(random, toolbox)
+        if real is not None:
+            return "recorded", real
+    return "drawn", random_workflow(random, toolbox, conflicts=not plot.calm)
 
 
 class Director:
@@ -166,6 +179,7 @@ class Director:
         )
         self.sent.setdefault(key, set()).add(command.command_id)
         self.asked += 1
+        self.stage.counts[f"workflow: {item.source}"] += 1
         place = (self.stage.topics.commands, partition_for(key))
         self.stage.broker.append(place, [Draft(key, encode(command))])
 
@@ -276,8 +290,8 @@ def effects_once(stage: Stage) -> None:
 def results_of(observer: Observer) -> dict[str, Any]:
     """How each task and run ended, with the full value."""
     found: dict[str, Any] = {}
-    for key, life in observer.lives.items():
-        for event in life.events:
+    for key, events in observer.history.items():
+        for event in events:
             data: Any = event.data
             name = f"{key.decode()} {event.run_id} {getattr(data, 'task_id', '')}"
             if event.type == "task.completed":

@@ -36,6 +36,7 @@ class Hands:
     toolbox: Toolbox
     troubles: Mapping[str, float]
     counts: Counter[str] = field(default_factory=Counter)
+    finished: set[tuple[Process | None, str]] = field(default_factory=set)
     running: set[tuple[Process | None, str]] = field(default_factory=set)
     quiet: bool = False
     latency_s: tuple[float, float] = (0.02, 0.6)
@@ -44,6 +45,10 @@ class Hands:
     def is_running(self, call_id: str) -> bool:
         """Whether the present process runs this call already."""
         return (PROCESS.get(), call_id) in self.running
+
+    def has_run(self, call_id: str) -> bool:
+        """Whether the present process ran this call to its end."""
+        return (PROCESS.get(), call_id) in self.finished
 
     def trouble(self) -> str | None:
         """What goes wrong with a call, if anything."""
@@ -109,7 +114,9 @@ class SessionDouble:
         place = (PROCESS.get(), call_id)
         self.hands.running.add(place)
         try:
-            return await self._run(spec, arguments, call_id, early)
+            result = await self._run(spec, arguments, call_id, early)
+            self.hands.finished.add(place)
+            return result
         finally:
             self.hands.running.discard(place)
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
+from itertools import product
 from random import Random
 from typing import Any
 
 from aiokafka.errors import KafkaError
 
+from pml.processors.speculation.branches import branch_key
 from pml.processors.workflow import Catalog, encode_session
-from pml.schemas.catalog import CatalogRecord, SpeculationSwitch
+from pml.schemas.catalog import BranchStats, CatalogRecord, SpeculationSwitch
 from pml.schemas.codec import decode_claim, encode
 from pml.schemas.errors import BrokerUnavailable
 from pml.schemas.identifiers import session_key
@@ -32,7 +34,7 @@ from tests.simulation.orchestrator import OrchestratorProcess
 from tests.simulation.plays import Plot
 from tests.simulation.promises import Promises
 from tests.simulation.servers import Hands
-from tests.simulation.settings import BEGAN_MS, NUMBERS, policy, settings
+from tests.simulation.settings import BEGAN_MS, NUMBERS, TENANTS, policy, settings
 from tests.simulation.tools import Toolbox, ToolSpec
 from tests.simulation.world import World
 
@@ -75,6 +77,7 @@ class Stage:
             loop, Random(f"{seed}/tools"), self.world, toolbox, plot.troubles, counts=self.counts
         )
         self.observer = Observer(self.broker, self.topics, self.ledger, self.policy.hash_key)
+        self.observer.patience_s = 2.0 if plot.patience_s == QUICK_S else SLOW_S
         self.observer.session_ttl_ms = self.policy.session_ttl_ms
         snapshots_s = QUICK_S if plot.patience_s == QUICK_S else SLOW_S
         self.promises = Promises(
@@ -108,6 +111,7 @@ class Stage:
     def open(self) -> None:
         """Start what the plot names."""
         self.publish()
+        self.publish_experience()
         for group in self.groups.values():
             self.loop.spawn(self.loop.process("broker"), group.watch())
         for _ in range(self.plot.orchestrators):
@@ -228,6 +232,16 @@ class Stage:
         for record in self.toolbox.records():
             self.publish_record(record)
 
+    def publish_experience(self) -> None:
+        """What was learned before: how often branches were taken, and thresholds that somebody set."""
+        random = self.random
+        for tenant, kind, number in product(TENANTS, ("notes", "report", "build"), range(1, 4)):
+            counts = {random.choice(["true", "false", "case:even"]): random.choice([0, 3, 9, 10, 11, 200])}
+            name = f"d{number}"
+            data = BranchStats(tenant=tenant, workflow_type=kind, decision_id=name, counts=counts)
+            key = branch_key(tenant, kind, name)
+            self.publish_record(CatalogRecord(kind=data.KIND, id=key, data=data))
+
     def publish_record(self, record: CatalogRecord) -> None:
         """One record, if it says something new."""
         value = encode(record)
@@ -266,6 +280,8 @@ class Stage:
         if early and process is not None and self.switched == "off":
             since_s = self.loop.time() - max(self.switched_s, self.woken_s.get(process, 0.0))
             check("a switch holds within two seconds", since_s <= SWITCH_S, f"{call_id} {since_s:.1f} s")
+        again = self.hands.has_run(call_id) and self.plot.patience_s == QUICK_S
+        check("a bridge runs no call that it answered", not again, call_id)
         self.look_at_slots(process)
 
     def claimed(self) -> set[str]:

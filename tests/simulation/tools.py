@@ -31,7 +31,8 @@ class ToolFailed(Exception):
 class ToolSpec:
     """One tool: its truth, and its entry in the permissions file (None: nobody allowed it).
 
-    `fields` are names that its result has beside its own; `root` is where its paths begin.
+    `fields` are names that its result has beside its own; `root` is where its paths begin, or all that it
+    touches where that is `fixed`.
     """
 
     name: str
@@ -43,6 +44,7 @@ class ToolSpec:
     required: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
     version: int = 1
+    fixed: bool = False
 
     @property
     def server(self) -> str:
@@ -64,7 +66,7 @@ class ToolSpec:
         """What a call really looks at or changes."""
         if self.kind in {"pure", "clock"}:
             return ()
-        path = arguments.get("path")
+        path = None if self.fixed else arguments.get("path")
         return (f"{self.root}{path}" if isinstance(path, str) and path else self.root,)
 
 
@@ -102,6 +104,11 @@ class Toolbox:
     def change(self, name: str, **fields: Any) -> None:
         """Something is said otherwise from now on."""
         self.specs[name] = replace(self.specs[name], **fields)
+        self._permissions, self._servers = None, {}
+
+    def add(self, spec: ToolSpec) -> None:
+        """One more tool."""
+        self.specs[spec.name] = spec
         self._permissions, self._servers = None, {}
 
     def switch_server(self, name: str) -> None:
