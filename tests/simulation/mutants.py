@@ -413,7 +413,7 @@ def _joined_calls_stay_early() -> list[Patch]:
 
 
 CALM, BUSY = ("calm", "crowd"), ("crowd", "inputs", "catalog")
-CATALOG = ("catalog",)
+CATALOG, CACHE = ("catalog",), ("cache",)
 OWNERS = ("owners", "broker", "storm", "kills", "doubts")
 
 MUTANTS = (
@@ -423,15 +423,15 @@ MUTANTS = (
     Mutant("hints do not narrow", "§4, condition 1", BUSY, 60, _hints_do_not_narrow),
     Mutant("the effect ignores arguments", "§4, condition 1", BUSY, 60, _effect_ignores_arguments),
     Mutant("arguments resolve in part", "§4, condition 2", BUSY, 60, _arguments_resolve_in_part),
-    Mutant("pending writes are forgotten", "§4, condition 3", CALM, 60, _pending_writes_are_forgotten),
-    Mutant("unknown writes are forgotten", "§4, condition 3", BUSY, 120, _unknown_writes_are_forgotten),
-    Mutant("only equal touches overlap", "§4, condition 3", CALM, 60, _touches_are_the_last_segment),
-    Mutant("writes leave the cache", "§4, cache: invalidation", CALM, 120, _writes_leave_the_cache),
-    Mutant("overtaken entries end silently", "§4, accounts", CALM, 60, _overtaken_entries_end_silently),
+    Mutant("pending writes are forgotten", "§4, condition 3", CACHE, 60, _pending_writes_are_forgotten),
+    Mutant("unknown writes are forgotten", "§4, condition 3", CACHE, 120, _unknown_writes_are_forgotten),
+    Mutant("only equal touches overlap", "§4, condition 3", CACHE, 60, _touches_are_the_last_segment),
+    Mutant("writes leave the cache", "§4, cache: invalidation", CACHE, 120, _writes_leave_the_cache),
+    Mutant("overtaken entries end silently", "§4, accounts", CACHE, 60, _overtaken_entries_end_silently),
     Mutant("open branches count as taken", "§4, condition 4", BUSY, 60, _open_branches_count_as_taken),
-    Mutant("thresholds are not asked", "§4, condition 4", BUSY, 60, _thresholds_are_not_asked),
+    Mutant("thresholds are not asked", "§4, condition 4", CACHE, 60, _thresholds_are_not_asked),
     Mutant("shadow mode calls", "§4, condition 6", BUSY, 120, _shadow_calls),
-    Mutant("deeper results outlive sources", "§4, depth", BUSY, 120, _deeper_results_outlive_their_source),
+    Mutant("deeper results outlive sources", "§4, depth", CACHE, 120, _deeper_results_outlive_their_source),
     Mutant("nothing is open world", "§4, condition 5", BUSY, 60, _nothing_is_open_world),
     Mutant("the budget is endless", "§4, condition 6", BUSY, 60, _budget_is_endless),
     Mutant("the switch is ignored", "§4, condition 6", CATALOG, 60, _switch_is_ignored),

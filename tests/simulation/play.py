@@ -121,11 +121,11 @@ def submissions(seed: int, plot: Plot, toolbox: Toolbox) -> list[Submission]:
 def _workflow(seed: str, plot: Plot, toolbox: Toolbox) -> tuple[str, dict[str, Any]]:
     """A recorded workflow now and then, else a drawn one. In recorded ones chance decides what tasks see."""
     random = Random(seed)
-    if not plot.calm and random.random() < REAL_SHARE:
+    if not (plot.calm or plot.narrow) and random.random() < REAL_SHARE:
         real = real_workflow(random, toolbox)
         if real is not None:
             return "recorded", real
-    return "drawn", random_workflow(random, toolbox, conflicts=not plot.calm)
+    return "drawn", random_workflow(random, toolbox, not plot.calm, plot.narrow)
 
 
 class Director:

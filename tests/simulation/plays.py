@@ -13,6 +13,7 @@ class Plot:
 
     Attributes:
         calm: one session, no faults: played again without speculation, and compared.
+        narrow: all tasks meet at two paths of two servers.
         troubles: of tool calls.
         losses: of appends, by topic (without prefix).
         kills, pauses: a pass of a named kill point kills or stops its process.
@@ -23,6 +24,7 @@ class Plot:
 
     name: str
     calm: bool = False
+    narrow: bool = False
     sessions: tuple[int, int] = (1, 4)
     runs: tuple[int, int] = (1, 3)
     orchestrators: int = 1
@@ -81,6 +83,13 @@ LOSSES = {
 
 PLOTS = (
     Plot("calm", calm=True, sessions=(1, 1), runs=(1, 2)),
+    Plot(
+        "cache",
+        narrow=True,
+        sessions=(1, 2),
+        runs=(2, 4),
+        troubles={"hangs": 0.08, "slow": 0.2, "fails": 0.05},
+    ),
     Plot("crowd", troubles=TOOL_TROUBLES, events=OUTSIDE, rate=0.4),
     Plot("catalog", troubles=TOOL_TROUBLES, events={**CATALOG, **CLOCKS, **OUTSIDE}, rate=0.8),
     Plot("inputs", troubles=TOOL_TROUBLES, events={**INPUTS, **CLOCKS}, rate=1.5),

@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.simulation.tools import MISSING, PATHS, Toolbox, ToolSpec
 
+NARROW = {"files:read", "files:list", "files:write", "store:get", "store:put"}
 READERS = {"read", "list", "pure", "clock"}
 
 
@@ -18,11 +19,13 @@ class Weaver:
     Args:
         conflicts: whether tasks without an order may touch the same thing, so that chance decides what
             they see. A play that is to be compared with another one has none.
+        narrow: whether all tasks meet at two paths of two servers.
     """
 
     random: Random
     toolbox: Toolbox
     conflicts: bool
+    narrow: bool = False
     tasks: list[dict[str, Any]] = field(default_factory=list)
     decisions: list[dict[str, Any]] = field(default_factory=list)
     last: list[str] = field(default_factory=list)
@@ -58,7 +61,7 @@ class Weaver:
         random = self.random
         condition = self._condition()
         width = random.choice([1, 2, 2, 3, 3, 4])
-        free = list(PATHS)
+        free = list(PATHS[1:3] if self.narrow else PATHS)
         names: list[str] = []
         writes = False
         for _ in range(width):
@@ -71,7 +74,7 @@ class Weaver:
 
     def _tool(self, alone: bool, writes: bool) -> ToolSpec:
         """A tool; without conflicts a write is the only task of its layer."""
-        specs = list(self.toolbox.specs.values())
+        specs = [spec for spec in self.toolbox.specs.values() if not self.narrow or spec.name in NARROW]
         if not self.conflicts:
             specs = [spec for spec in specs if spec.kind != "clock" and spec.name != "counters:board"]
             if alone:
@@ -162,6 +165,8 @@ class Weaver:
         return {"type": "reference", "expression": expression}
 
 
-def random_workflow(random: Random, toolbox: Toolbox, conflicts: bool) -> dict[str, Any]:
+def random_workflow(
+    random: Random, toolbox: Toolbox, conflicts: bool, narrow: bool = False
+) -> dict[str, Any]:
     """One workflow."""
-    return Weaver(random, toolbox, conflicts).workflow()
+    return Weaver(random, toolbox, conflicts, narrow).workflow()
