@@ -70,6 +70,8 @@ class Observer:
         self.patience_s = 3.0
         self.history: dict[bytes, list[Event]] = {}
         self.unserved: set[str] = set()
+        self.outcomes: set[str] = set()
+        self.wanted: dict[str, tuple[int, int]] = {}
         self.wanted_s: dict[str, float] = {}
         self.answered: dict[bytes, set[str | None]] = {}
         self.owners: dict[tuple[int, int], str] = {}
@@ -237,9 +239,18 @@ class Observer:
         """Whether a speculation ended without having served anybody."""
         return call_id in self.unserved
 
+    def handled(self, number: int, position: int) -> None:
+        """A bridge has taken the calls of a partition up to here: it knows what tasks wait for."""
+        for call_id, (partition, offset) in list(self.wanted.items()):
+            if partition == number and offset < position:
+                del self.wanted[call_id]
+                self.wanted_s[call_id] = self.ledger.loop.time()
+
     def _outcome(self, record: Record) -> None:
         """A call that a task waits for neither gives way nor is switched off."""
         outcome = _read_outcome(record)
+        if outcome is not None:
+            self.outcomes.add(outcome.call_id)
         code = outcome.error.code if outcome is not None and outcome.error is not None else ""
         if outcome is None or code not in {"GAVE_WAY", "SWITCHED_OFF"}:
             return
@@ -265,8 +276,8 @@ class Observer:
         at_home = record.key == session_key(message.tenant, message.session_id) == started.key
         check("a call stays in its session", at_home, lambda: message.call_id)
         self.sent.setdefault(message.call_id, self.ledger.loop.time())
-        if not message.speculative:
-            self.wanted_s.setdefault(message.call_id, self.ledger.loop.time())
+        if not message.speculative and message.call_id not in self.wanted_s:
+            self.wanted[message.call_id] = (record.partition, record.offset)
         for look in self.on_call:
             look(message, started)
 

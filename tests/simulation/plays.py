@@ -88,7 +88,7 @@ PLOTS = (
         narrow=True,
         sessions=(1, 2),
         runs=(2, 4),
-        troubles={"hangs": 0.08, "slow": 0.2, "fails": 0.05},
+        troubles={"hangs": 0.08, "slow": 0.3, "fails": 0.05},
     ),
     Plot("crowd", troubles=TOOL_TROUBLES, events=OUTSIDE, rate=0.4),
     Plot("catalog", troubles=TOOL_TROUBLES, events={**CATALOG, **CLOCKS, **OUTSIDE}, rate=0.8),

@@ -30,7 +30,7 @@ def settings() -> Settings:
     )
 
 
-def policy(random: Random, mode: str) -> Policy:
+def policy(random: Random, mode: str, deep: bool) -> Policy:
     """Limits and time-outs of the core; a whole run takes less than a minute."""
     values: dict[str, Any] = {"budget_name": random.choice(["low", "normal", "normal", "high"])}
     values["speculation_mode"] = mode if mode == "off" else random.choice(["on"] * 19 + ["shadow"])
@@ -42,7 +42,7 @@ def policy(random: Random, mode: str) -> Policy:
         bridge_grace_ms=1_000,
         session_ttl_ms=random.choice([60_000, 60_000, 5_000]),
         speculation_ttl_ms=random.choice([1_500, 5_000, 300_000]),
-        speculation_depth=random.choice([1, 1, 2, 3]),
+        speculation_depth=3 if deep else random.choice([1, 1, 2, 3]),
         cache_bytes=random.choice([400, 16_777_216, 16_777_216]),
         verified_share=random.choice([0.0, 0.0, 0.3]),
         decision_timeout_ms=random.choice([2_000, 8_000]),

@@ -13,9 +13,10 @@ from aiokafka.errors import KafkaError
 
 from pml.processors.speculation.branches import branch_key
 from pml.processors.workflow import Catalog, encode_session
+from pml.schemas.calls import CallRun
 from pml.schemas.catalog import BranchStats, CatalogRecord, SpeculationSwitch
-from pml.schemas.codec import decode_claim, encode
-from pml.schemas.errors import BrokerUnavailable
+from pml.schemas.codec import decode_call, decode_claim, encode
+from pml.schemas.errors import BrokerUnavailable, UndecodableRecord, UnknownMessage
 from pml.schemas.identifiers import session_key
 from pml.streams.bridge.role import first_error
 from pml.streams.connection import partition_for
@@ -60,7 +61,7 @@ class Stage:
         self.random = Random(f"{seed}/stage")
         self.settings = settings()
         self.topics = self.settings.topics
-        self.policy = policy(Random(f"{seed}/policy"), mode)
+        self.policy = policy(Random(f"{seed}/policy"), mode, deep=plot.narrow)
         self.ledger = Ledger(loop)
         self.counts: Counter[str] = Counter()
         self.points: Counter[str] = Counter()
@@ -93,6 +94,7 @@ class Stage:
         self.woken_s: dict[Process, float] = {}
         self.taken_away: dict[str, dict[str, Any]] = {}
         self.switched, self.switched_s = "on", 0.0
+        self._looked: dict[int, int] = {}
         self._published: dict[bytes, bytes] = {}
         self.hands.on_run = self._reached_tool
 
@@ -308,6 +310,8 @@ class Stage:
             self._look_at_bridge(process)
         for process in self.living("orchestrator"):
             self._look_at_orchestrator(process)
+        for number in NUMBERS:
+            self._look_at_commits(number)
         patience_s = self.plot.patience_s
         for key in self.observer.live():
             self._look_at_calls(key, patience_s)
@@ -322,12 +326,26 @@ class Stage:
             early = any(
                 t.speculative and t.server == name and t not in admission._leaving for t in admission._running
             )
-            may_start = any(admission._session_free(ticket.session) > 0 for ticket in lane.real)
-            blocked = early and may_start and lane.running >= lane.limit
+            may_start = sum(admission._session_free(ticket.session) > 0 for ticket in lane.real)
+            leaving = sum(ticket.server == name for ticket in admission._leaving)
+            blocked = early and may_start > leaving and lane.running >= lane.limit
             check("a real call never waits behind a speculative one", not blocked, process.name)
         for part in worker.partitions.all():
+            self.observer.handled(part.number, part.watermark.position)
             most = self.settings.bridge.partition_in_flight_max
             check("bounds: calls of a partition in flight", len(part.watermark) <= most + 1, process.name)
+
+    def _look_at_commits(self, number: int) -> None:
+        """Whatever lies below the low watermark of the calls is answered, or claimed."""
+        topic = self.topics.tool_calls
+        committed = self.broker.committed.get(("bridge", topic, number), 0)
+        done = self._looked.get(number, 0)
+        claimed = self.claimed() if committed > done else set()
+        for record in self.broker.lane((topic, number)).records[done:committed]:
+            call_id = call_of(record.value)
+            settled = call_id is None or call_id in self.observer.outcomes or call_id in claimed
+            self.ledger.check("what is committed is answered", settled, lambda c=call_id: c)
+        self._looked[number] = max(done, committed)
 
     def _look_at_orchestrator(self, process: Process) -> None:
         worker, check = self.orchestrators[process], self.ledger.check
@@ -372,6 +390,15 @@ class Stage:
                         same,
                         lambda k=key: f"{process.name} {k!r}",
                     )
+
+
+def call_of(value: bytes | None) -> str | None:
+    """The call that a record asks to run; None for a cancel and for what cannot be read."""
+    try:
+        message = decode_call(value)
+    except (UndecodableRecord, UnknownMessage):
+        return None
+    return message.call_id if isinstance(message, CallRun) else None
 
 
 def key_of(tenant: str, session_id: str) -> bytes:

@@ -143,7 +143,7 @@ class Weaver:
     def _path(self, free: list[str]) -> Any:
         """A literal, a parameter, or what an earlier task found."""
         random, dice = self.random, self.random.random()
-        if self.conflicts and dice < 0.2 and self.tasks:
+        if self.conflicts and dice < (0.5 if self.narrow else 0.2) and self.tasks:
             return self._reference("first")
         if dice < 0.3:
             return {"type": "parameter", "parameter_name": "where"}
@@ -158,7 +158,8 @@ class Weaver:
 
     def _reference(self, name: str) -> dict[str, Any]:
         random = self.random
-        first = random.choice(self.tasks)["id"]
+        near = self.narrow and bool(self.last) and random.random() < 0.7
+        first = random.choice(self.last) if near else random.choice(self.tasks)["id"]
         expression = f"{first}.{name}"
         if random.random() < 0.2 and len(self.tasks) > 1:
             expression += f"|{random.choice(self.tasks)['id']}.{name}"
