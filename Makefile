@@ -20,7 +20,7 @@ $(STAMP): requirements.lock pyproject.toml
 
 setSEEDS ?= 2000
 simulate: $(STAMP) ## Play SEEDS=2000 deterministic sessions with every fault, and hunt every mutant
-	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --mutants
+	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --mutants all --branches 60
 
 up: $(STAMP) ## Install everything into .venv
 

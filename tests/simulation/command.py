@@ -1,4 +1,4 @@
-"""The command: `python -m tests.simulation --seeds N [--seed S] [--json] [--mutants] [--coverage]`."""
+"""The command: `python -m tests.simulation --seeds N [--seed S] [--json] [--mutants all] [--branches N]`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
 from itertools import islice
 
 import structlog
 
 from tests.simulation import hunt
+from tests.simulation.branches import Taken, branches
 from tests.simulation.play import Result, play
 from tests.simulation.report import Report, trace
 
@@ -31,12 +33,15 @@ def main(words: Sequence[str]) -> int:
     for result in played(range(wanted.begin, wanted.begin + wanted.seeds), wanted.jobs):
         report.add(result)
     report.seconds = time.perf_counter() - began
-    found = hunt.hunt_all() if wanted.mutants else []
+    found = hunt.hunt_all(wanted.mutants, wanted.jobs)
+    taken = branches(lambda: _play_each(range(wanted.branches))) if wanted.branches else []
     if wanted.json:
         told = report.as_dict() | {"mutants": [item.as_dict() for item in found]}
+        told |= {"branches": [asdict(item) for item in taken]}
         sys.stdout.write(json.dumps(told, indent=2) + "\n")
     else:
         show(report.lines())
+        show(branch_lines(taken))
         show(item.line for item in found)
     for result in islice(report.failed, 3):
         show(trace(result))
@@ -50,9 +55,31 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--begin", type=int, default=0, help="the first of them")
     parser.add_argument("--seed", type=int, help="play this one and print its trace")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--mutants", action="store_true", help="hunt every mutant, too")
+    parser.add_argument(
+        "--mutants", choices=["none", "quick", "all"], default="none", help="hunt mutants, too"
+    )
+    parser.add_argument("--branches", type=int, default=0, help="seeds to see the core's branches by, too")
     parser.add_argument("--json", action="store_true", help="for programs")
     return parser.parse_args(words)
+
+
+def _play_each(seeds: Iterable[int]) -> None:
+    for seed in seeds:
+        play(seed)
+
+
+def branch_lines(found: Sequence[Taken]) -> Iterable[str]:
+    """Branches taken, by module."""
+    if not found:
+        return
+    taken, total = sum(item.taken for item in found), sum(item.total for item in found)
+    yield ""
+    yield f"branches of the core: {taken} of {total} taken ({taken / max(1, total):.0%})"
+    for item in found:
+        lines = ", ".join(map(str, item.open_lines))
+        yield f"  {item.taken:>4} of {item.total:<4} {item.module}" + (
+            f"; one way only: {lines}" if lines else ""
+        )
 
 
 def be_silent() -> None:

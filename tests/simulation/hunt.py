@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
-from tests.simulation.mutants import MUTANTS, Mutant, broken
+from tests.simulation.mutants import MUTANTS, Mutant, Patch, broken
 from tests.simulation.play import play
 from tests.simulation.plays import PLOTS
 
 FIRST_SEED = 1_000
+QUICK = 60
+Which = Literal["none", "quick", "all"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,24 @@ def hunt(mutant: Mutant) -> Catch:
     return Catch(mutant, None)
 
 
-def hunt_all() -> list[Catch]:
-    """Every mutant, in the order of the rules."""
-    return [hunt(mutant) for mutant in MUTANTS]
+def hunt_all(which: Which, jobs: int) -> list[Catch]:
+    """Mutants in the order of the rules: all of them, or those that are found within a few seeds."""
+    wanted = [index for index, mutant in enumerate(MUTANTS) if _wanted(mutant, which)]
+    if jobs == 1 or not wanted:
+        return [hunt(MUTANTS[index]) for index in wanted]
+    with ProcessPoolExecutor(jobs) as pool:
+        return list(pool.map(_hunt_one, wanted))
+
+
+def _hunt_one(index: int) -> Catch:
+    catch = hunt(MUTANTS[index])
+    return replace(catch, mutant=replace(catch.mutant, patches=_nothing))
+
+
+def _nothing() -> list[Patch]:
+    """What it breaks stays in the process that hunted it."""
+    return []
+
+
+def _wanted(mutant: Mutant, which: Which) -> bool:
+    return which == "all" or (which == "quick" and mutant.within <= QUICK)
