@@ -14,6 +14,7 @@ from pml.processors.speculation import candidates, guard, mode, planner, touches
 from pml.processors.workflow import (
     arguments,
     catalog,
+    obedience,
     outcomes,
     preparation,
     release,
@@ -102,6 +103,10 @@ def _approval_is_not_asked() -> list[Patch]:
 
     real = guard.grant
     return [(guard, "grant", grant)]
+
+
+def _agents_approve() -> list[Patch]:
+    return [(obedience, "require_person", lambda command, what: None)]
 
 
 def _changed_tools_keep_approval() -> list[Patch]:
@@ -419,6 +424,7 @@ OWNERS = ("owners", "broker", "storm", "kills", "doubts")
 MUTANTS = (
     Mutant("the guard allows anything", "§4, condition 1", BUSY, 20, _guard_allows_anything),
     Mutant("approval by a person is not asked", "§4, condition 1", BUSY, 20, _approval_is_not_asked),
+    Mutant("agents approve", "§4, approvals", BUSY, 40, _agents_approve),
     Mutant("changed tools keep approval", "§4, condition 1", CATALOG, 60, _changed_tools_keep_approval),
     Mutant("hints do not narrow", "§4, condition 1", BUSY, 20, _hints_do_not_narrow),
     Mutant("the effect ignores arguments", "§4, condition 1", BUSY, 20, _effect_ignores_arguments),

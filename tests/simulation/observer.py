@@ -71,6 +71,7 @@ class Observer:
         self.history: dict[bytes, list[Event]] = {}
         self.unserved: set[str] = set()
         self.outcomes: set[str] = set()
+        self.granted: set[TaskKey] = set()
         self.wanted: dict[str, tuple[int, int]] = {}
         self.wanted_s: dict[str, float] = {}
         self.answered: dict[bytes, set[str | None]] = {}
@@ -105,9 +106,14 @@ class Observer:
         return [key for key, life in self.lives.items() if life.session is not None and life.session.live]
 
     def outcome_at(self, address: tuple[str, int, int]) -> CallEnded:
-        """The outcome that rests at a coordinate."""
+        """The outcome that rests at a coordinate, or what a person said instead of one."""
         record = self.broker.lane((address[0], address[1])).records[address[2]]
-        return decode_outcome(record.value)
+        if record.topic == self.topics.tool_outcomes:
+            return decode_outcome(record.value)
+        command = decode_command(record.value)
+        data: Any = command.data
+        told = {"tenant": command.tenant, "session_id": command.session_id, "call_id": ""}
+        return CallEnded(**told, status="ok", result=data.as_result())
 
     def _events(self, records: Sequence[Record]) -> None:
         counts = [dict(record.headers).get("pml-offset") == b"%d" % record.offset for record in records]
@@ -189,6 +195,9 @@ class Observer:
         now_s = self.ledger.loop.time()
         if event.type in BEGINNINGS:
             started = Started(event, now_s, key, event.type == "speculation.started")
+            place = (key, event.epoch, event.run_id or "", getattr(data, "task_id", ""))
+            again = event.type == "task.started" and place in self.finals
+            self.ledger.check("what has ended is not begun again", not again, lambda: event.id)
             if started.speculative or data.call_id not in self.calls:
                 self.calls[data.call_id] = started
             if started.speculative:
@@ -209,8 +218,29 @@ class Observer:
             # What is opened again ends once more.
             for task_id in data.task_ids:
                 self.finals.pop((key, event.epoch, event.run_id or "", task_id), None)
+        elif event.type == "approval.granted":
+            person = str(data.decided_by).startswith("person:")
+            self.ledger.check("only a person approves", person, lambda: event.id)
+            self.granted.add((key, event.epoch, event.run_id or "", data.task_id))
+        elif event.type == "run.replanned":
+            self._replan(key, event)
         elif event.type == "run.started":
             self.commands.setdefault(key, {})[event.run_id or ""] = self._start_of(data)
+
+    def _replan(self, key: bytes, event: Event) -> None:
+        """The tasks of the plan take their place beside those that stay."""
+        cause, runs = event.cause, self.commands[key]
+        assert cause is not None
+        before = runs[event.run_id or ""]
+        command = decode_command(self.broker.lane((cause.topic, cause.partition)).records[cause.offset].value)
+        plan: Any = command.data
+        workflow = before.workflow
+        assert workflow is not None
+        new = {task.id for task in plan.tasks}
+        tasks = (*(task for task in workflow.tasks if task.id not in new), *plan.tasks)
+        runs[event.run_id or ""] = before.model_copy(
+            update={"workflow": workflow.model_copy(update={"tasks": tasks})}
+        )
 
     def _start_of(self, data: Any) -> Any:
         ref = data.payload_ref

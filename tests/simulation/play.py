@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 from pml.processors.workflow import decode_session, definition_record, encode_session, evolve
+from pml.processors.workflow.record import definition_name
 from pml.schemas.calls import task_value
 from pml.schemas.codec import encode
 from pml.schemas.commands import Command, RunStart
@@ -191,7 +192,14 @@ class Director:
                 faults.happen(stage)
 
     async def _until_settled(self) -> None:
-        """Until every command is answered and every run has ended, and after faults for a bounded time."""
+        """Until every command is answered and every run has ended; then once more, when nobody acts."""
+        await self._wait()
+        self.stage.be_quiet()
+        self.people.rest()
+        await asyncio.sleep(1.0)
+        await self._wait()
+
+    async def _wait(self) -> None:
         stage = self.stage
         while not self._settled() or (stage.plot.rate and stage.loop.time() < 4.0):
             await asyncio.sleep(LOOK_S)
@@ -202,8 +210,6 @@ class Director:
             if stage.loop.time() > FAULTS_S + SETTLE_S:
                 stage.ledger.fail("nothing is stuck once faults stop", str(self._open()))
                 return
-        stage.be_quiet()
-        await asyncio.sleep(1.0)
 
     def _settled(self) -> bool:
         return not self._open()
@@ -265,8 +271,9 @@ def _replay(stage: Stage, life: Any) -> None:
     for event in life.events:
         folded = evolve(folded, event)
         states.append(folded)
-        if event.type == "run.started":
-            definitions[event.run_id or ""] = definition_record(event)
+        name = definition_name(event)
+        if name is not None:
+            definitions[name] = definition_record(event)
     check = stage.ledger.check
     check("a replay gives the same state", encode_session(states[-1]) == wanted, life.events[-1].id)
     for cut in {stage.random.randrange(len(states)) for _ in range(4)}:
