@@ -44,11 +44,6 @@ def permissions_of(records: Records) -> PermissionRecord | None:
     return next((r.data for r in records.values() if isinstance(r.data, PermissionRecord)), None)
 
 
-def switch_of(records: Records) -> SpeculationSwitch:
-    """The switch; on where nobody touched it."""
-    return switches_of(records).get(SWITCH_ID, SpeculationSwitch())
-
-
 def switches_of(records: Records) -> dict[str, SpeculationSwitch]:
     """Every switch that somebody touched, by its scope; `speculation` is the one for all."""
     return {r.id: r.data for r in records.values() if isinstance(r.data, SpeculationSwitch)}

@@ -160,11 +160,6 @@ class Catalog:
         for_everybody = (mode for scope, mode in self.switches.items() if for_all(scope))
         return strictest((self.policy.speculation_mode, *for_everybody))
 
-    @property
-    def speculates(self) -> bool:
-        """Whether anything may be started or served early now."""
-        return self.general_mode == "on"
-
     def mode_of(self, tenant: str, tool: str) -> SpeculationMode:
         """Whether a tenant's call of a tool may run early, be planned only, or neither."""
         if tool in self.divergences and self._distrusts(tool):

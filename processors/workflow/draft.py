@@ -108,6 +108,18 @@ class Draft:
         self._next_offset += 1
         return event
 
+    def cancel(self, run: Run, call_id: str, reason: str) -> None:
+        """Tell the bridge that nobody needs a call any more."""
+        self.cancels.append(
+            CallCancel(
+                call_id=call_id,
+                tenant=self.session.tenant,
+                session_id=self.session.session_id,
+                traceparent=run.traceparent,
+                reason=reason,
+            )
+        )
+
     @cached_property
     def _cause(self) -> Cause:
         return Cause(topic=self.source.topic, partition=self.source.partition, offset=self.source.offset)

@@ -47,3 +47,8 @@ def without(mapping: Mapping[str, V], key: str) -> dict[str, V]:
 def address_of(coordinate: Coordinate) -> Address:
     """The address of a coordinate."""
     return coordinate.topic, coordinate.partition, coordinate.offset
+
+
+def coordinate_of(address: Address) -> Coordinate:
+    """An address as events write it."""
+    return Coordinate(topic=address[0], partition=address[1], offset=address[2])

@@ -14,12 +14,12 @@ from pml.processors.memory.influence import influence
 from pml.processors.workflow.calls import internal_call
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.learning import complexity_of
+from pml.processors.workflow.settling import safe_error
 from pml.processors.workflow.state import Internal, Run, Session
 from pml.schemas.calls import CallEnded, CallError
 from pml.schemas.events import InternalEnded, InternalStarted, RunStarted
 from pml.schemas.identifiers import call_id
 from pml.schemas.memory import RECALL_TOOL, RecallAnswer, RecallRequest
-from pml.schemas.sanitiser import sanitise_text
 from pml.schemas.times import to_rfc3339
 
 # A few times what it takes; an answer that comes later finds most of its run decided.
@@ -119,5 +119,4 @@ def _past_of_tools(item: Internal, result: Any) -> dict[str, Any] | None:
 
 
 def _error(outcome: CallEnded) -> CallError:
-    error = outcome.error or CallError(code="BAD_ANSWER", message="the server pml gave no answer to this")
-    return error.model_copy(update={"message": sanitise_text(error.message), "details": {}})
+    return safe_error(outcome.error or CallError(code="BAD_ANSWER", message="the server pml gave no answer"))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pml.processors.workflow.advance import advance
 from pml.processors.workflow.draft import Draft
+from pml.processors.workflow.folding import coordinate_of
 from pml.processors.workflow.inputs import payload_value
 from pml.processors.workflow.internal import end_internal
 from pml.processors.workflow.preparation import Unprepared, prepare
 from pml.processors.workflow.release import start_task
 from pml.processors.workflow.settling import (
     complete_task,
-    coordinate_of,
     discard_for_task,
     end_speculation,
     fail_task,
@@ -22,11 +22,12 @@ from pml.processors.workflow.state import Call, Run, Speculation, TaskState
 from pml.processors.workflow.verification import chosen, end_verification, note_hit
 from pml.schemas.calls import CallEnded, CallError
 from pml.schemas.canonical import canonical_json, keyed_hash
+from pml.schemas.errors import PayloadGone
 from pml.schemas.events import ServedBy, SpeculationReady
 from pml.schemas.times import to_rfc3339
 
-# After these nobody can say whether an unsafe call had its effect.
-UNCERTAIN = frozenset({"TIMEOUT", "CONNECTION_LOST", "CANCELLED"})
+# After these nobody can say whether an unsafe call that started had its effect.
+_UNCERTAIN = frozenset({"TIMEOUT", "CONNECTION_LOST", "CANCELLED"})
 
 
 def end_call(draft: Draft, outcome: CallEnded) -> None:
@@ -55,7 +56,17 @@ def failure_of(outcome: CallEnded) -> CallError:
     return CallError(code=outcome.status.upper(), message=f"the call ended as {outcome.status}")
 
 
-def _measure(draft: Draft, outcome: CallEnded) -> tuple[str, int]:
+def uncertain(outcome: CallEnded) -> bool:
+    """Whether an unsafe call may have had its effect although it did not succeed.
+
+    An argument that is gone when calls are sent again says nothing about the call that was sent before.
+    """
+    code = failure_of(outcome).code
+    return code == PayloadGone.code or (outcome.started_at is not None and code in _UNCERTAIN)
+
+
+def measure(draft: Draft, outcome: CallEnded) -> tuple[str, int]:
+    """Hash and bytes of what a call gave."""
     data = canonical_json(payload_value(outcome.result))
     return keyed_hash(data, draft.catalog.policy.hash_key), len(data)
 
@@ -85,12 +96,12 @@ def _end_speculative(
 def _note_hit(draft: Draft, run_id: str, task_id: str, entry: Speculation, outcome: CallEnded) -> None:
     if entry.call.ttl_ms and chosen(entry.call, draft.catalog.policy.verified_share):
         run = draft.run(run_id)
-        note_hit(draft, run, prepare(draft, run, run.node(task_id)), entry, _measure(draft, outcome)[0])
+        note_hit(draft, run, prepare(draft, run, run.node(task_id)), entry, measure(draft, outcome)[0])
 
 
 def _kept(draft: Draft, entry: Speculation, outcome: CallEnded, wanted: bool) -> bool:
     """Put a result into the cache where it fits; whether anything is left to do with it."""
-    result_hash, result_bytes = _measure(draft, outcome)
+    result_hash, result_bytes = measure(draft, outcome)
     if make_room(draft, result_bytes):
         _make_ready(draft, entry, outcome, result_hash, result_bytes)
     elif not wanted:
@@ -160,7 +171,7 @@ def end_task(draft: Draft, run_id: str, task_id: str, task: TaskState, outcome: 
         discard_for_task(draft, run_id, task_id, "superseded")
         return
     error = failure_of(outcome)
-    if task.call.effect == "write" and outcome.started_at and error.code in UNCERTAIN:
+    if task.call.effect == "write" and uncertain(outcome):
         unknown_task(draft, draft.run(run_id), task_id, error, started_at=outcome.started_at)
         return
     fail_task(
@@ -201,7 +212,7 @@ def _complete(
     run: Run = draft.run(run_id)
     call: Call | None = run.task(task_id).call
     assert call is not None
-    result_hash, result_bytes = _measure(draft, outcome)
+    result_hash, result_bytes = measure(draft, outcome)
     served = run.task(task_id).served_by != "call"
     complete_task(
         draft,

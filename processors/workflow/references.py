@@ -72,12 +72,6 @@ def alternative(expression: str, results: Mapping[str, Any]) -> Path | Missing:
     return Missing(f"{' and '.join(path.node for path in paths)} gave no result")
 
 
-def look_up(expression: str, results: Mapping[str, Any]) -> Any | Missing:
-    """The value a reference leads to: of the first alternative whose node has a result."""
-    path = alternative(expression, results)
-    return path if isinstance(path, Missing) else walk(results[path.node], path)
-
-
 def _path(expression: str, position: int) -> tuple[Path, int]:
     head = _HEAD.match(expression, position)
     if head is None:

@@ -7,9 +7,10 @@ from pml.processors.workflow.check import Kept, check_plan
 from pml.processors.workflow.checkpoints import pause
 from pml.processors.workflow.deciding import record_choice, waiting_at
 from pml.processors.workflow.draft import Draft
+from pml.processors.workflow.folding import coordinate_of
 from pml.processors.workflow.graph import Graph, as_task, build
 from pml.processors.workflow.obedience import Decision, NotWaiting, live_run
-from pml.processors.workflow.settling import coordinate_of, discard_all
+from pml.processors.workflow.settling import discard_all
 from pml.processors.workflow.starting import safe_definition
 from pml.processors.workflow.state import Run
 from pml.schemas import workflow as definitions

@@ -7,12 +7,13 @@ from typing import Any, Literal
 from pml.processors.workflow.advance import advance
 from pml.processors.workflow.consent import NOBODY
 from pml.processors.workflow.draft import Draft
+from pml.processors.workflow.folding import coordinate_of
 from pml.processors.workflow.inputs import payload_value
 from pml.processors.workflow.obedience import Decision, NotWaiting, known_run, require_person
-from pml.processors.workflow.outcomes import UNCERTAIN, failure_of
+from pml.processors.workflow.outcomes import failure_of, uncertain
 from pml.processors.workflow.reopening import layer_before, with_dependents
 from pml.processors.workflow.retrying import kept_graph, take_up
-from pml.processors.workflow.settling import coordinate_of, safe_error
+from pml.processors.workflow.settling import safe_error
 from pml.processors.workflow.starting import check_room
 from pml.processors.workflow.state import Run
 from pml.schemas.calls import CallEnded, CallError
@@ -59,7 +60,7 @@ def answer_late(draft: Draft, outcome: CallEnded) -> bool:
     run, task_id = found
     if outcome.status == "ok" and outcome.result is not None:
         _settle(draft, run, task_id, "done", NOBODY, late=True)
-    elif not (outcome.started_at and failure_of(outcome).code in UNCERTAIN):
+    elif not uncertain(outcome):
         _settle(draft, run, task_id, "not_done", NOBODY, late=True, error=failure_of(outcome))
     if draft.run(run.run_id).live:
         advance(draft, run.run_id)

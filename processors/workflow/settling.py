@@ -9,14 +9,14 @@ from pml.processors.workflow.arguments import Unresolved
 from pml.processors.workflow.calls import addresses_of
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.evolve import joined_calls
+from pml.processors.workflow.folding import coordinate_of
 from pml.processors.workflow.inputs import Address, payload_value
 from pml.processors.workflow.learning import threshold_context
 from pml.processors.workflow.plans import score, score_all, score_completed
 from pml.processors.workflow.preparation import resolve_node
 from pml.processors.workflow.state import Call, Run, Source, Speculation, TaskState
 from pml.processors.workflow.verification import give_up_of_run
-from pml.schemas.base import Coordinate
-from pml.schemas.calls import CallCancel, CallError
+from pml.schemas.calls import CallError
 from pml.schemas.errors import PMLError
 from pml.schemas.events import (
     Fate,
@@ -29,11 +29,6 @@ from pml.schemas.events import (
 )
 from pml.schemas.sanitiser import sanitise, sanitise_and_preview, sanitise_text
 from pml.schemas.times import to_rfc3339
-
-
-def coordinate_of(address: Address) -> Coordinate:
-    """An address as events write it."""
-    return Coordinate(topic=address[0], partition=address[1], offset=address[2])
 
 
 def recorded_arguments(
@@ -189,7 +184,7 @@ def end_speculation(
         run,
     )
     if cancelled:
-        cancel_call(draft, run, entry.call, reason)
+        draft.cancel(run, entry.call.call_id, reason)
     if fate != "served":
         end_each(draft, _deeper(draft, entry.call.call_id), "discarded", reason)
 
@@ -251,19 +246,6 @@ def _cached_bytes(draft: Draft) -> int:
     return sum(item.result_bytes for item in draft.session.speculations.values() if item.status == "ready")
 
 
-def cancel_call(draft: Draft, run: Run, call: Call, reason: str) -> None:
-    """Tell the bridge that nobody needs a call any more."""
-    draft.cancels.append(
-        CallCancel(
-            call_id=call.call_id,
-            tenant=draft.session.tenant,
-            session_id=draft.session.session_id,
-            traceparent=run.traceparent,
-            reason=reason,
-        )
-    )
-
-
 def abandon_call(draft: Draft, run: Run, call: Call, reason: str) -> None:
     """A task waits no longer for its call, which is cancelled unless another one does."""
     if joined_tasks(draft, call.call_id):
@@ -272,7 +254,7 @@ def abandon_call(draft: Draft, run: Run, call: Call, reason: str) -> None:
     if entry is not None and entry.status == "running":
         end_speculation(draft, entry, "discarded", "aborted")
     else:
-        cancel_call(draft, run, call, reason)
+        draft.cancel(run, call.call_id, reason)
 
 
 def discard_all(draft: Draft, run_id: str, reason: str) -> None:

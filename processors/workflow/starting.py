@@ -8,9 +8,9 @@ from pml.processors.workflow import conditions
 from pml.processors.workflow.advance import advance
 from pml.processors.workflow.check import checked_graph
 from pml.processors.workflow.draft import Draft, full_context
+from pml.processors.workflow.folding import coordinate_of
 from pml.processors.workflow.internal import ask_memory
 from pml.processors.workflow.obedience import Conflict, SessionFull
-from pml.processors.workflow.settling import coordinate_of
 from pml.processors.workflow.state import Run, Session
 from pml.schemas.canonical import canonical_json, value_hash
 from pml.schemas.commands import Command, RunStart

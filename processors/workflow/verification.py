@@ -14,12 +14,12 @@ from pml.processors.speculation.touches import any_overlap
 from pml.processors.workflow.calls import Wanted, call_run
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.evolve import unsettled_touches
+from pml.processors.workflow.folding import coordinate_of
 from pml.processors.workflow.inputs import Address, payload_value
 from pml.processors.workflow.learning import threshold_context
 from pml.processors.workflow.preparation import Prepared, Unprepared, started_fields
 from pml.processors.workflow.state import Call, Run, Speculation, Verification
-from pml.schemas.base import Coordinate
-from pml.schemas.calls import CallCancel, CallEnded
+from pml.schemas.calls import CallEnded
 from pml.schemas.canonical import value_hash
 from pml.schemas.events import (
     SpeculationDiverged,
@@ -93,7 +93,7 @@ def give_up_overtaken(draft: Draft, touches: tuple[str, ...]) -> None:
     for call_id, verification in list(draft.session.verifications.items()):
         if any_overlap(verification.call.touches, touches):
             _verified(draft, call_id, verification, "overtaken")
-            _cancel(draft, call_id, draft.run(verification.run_id), "overtaken")
+            draft.cancel(draft.run(verification.run_id), call_id, "overtaken")
 
 
 def give_up_of_run(draft: Draft, run_id: str) -> None:
@@ -101,7 +101,7 @@ def give_up_of_run(draft: Draft, run_id: str) -> None:
     for call_id, verification in list(draft.session.verifications.items()):
         if verification.run_id == run_id:
             _verified(draft, call_id, verification, "unanswered")
-            _cancel(draft, call_id, draft.run(run_id), "aborted")
+            draft.cancel(draft.run(run_id), call_id, "aborted")
 
 
 def _begin(draft: Draft, hit: Hit) -> None:
@@ -113,7 +113,7 @@ def _begin(draft: Draft, hit: Hit) -> None:
         kind=hit.entry.kind,
         confidence=hit.entry.confidence,
         result_hash=hit.result_hash,
-        reads={name: _coordinate(address) for name, address in hit.reads.items()},
+        reads={name: coordinate_of(address) for name, address in hit.reads.items()},
     )
     draft.emit(verifying, run)
     begun = draft.session.verifications[fields["call_id"]]
@@ -146,19 +146,3 @@ def _diverged(draft: Draft, call_id: str, found: Verification, result_hash: str)
         context=threshold_context(run) if found.confidence < 1 else None,
     )
     draft.emit(diverged, run)
-
-
-def _cancel(draft: Draft, call_id: str, run: Run, reason: str) -> None:
-    draft.cancels.append(
-        CallCancel(
-            call_id=call_id,
-            tenant=draft.session.tenant,
-            session_id=draft.session.session_id,
-            traceparent=run.traceparent,
-            reason=reason,
-        )
-    )
-
-
-def _coordinate(address: Address) -> Coordinate:
-    return Coordinate(topic=address[0], partition=address[1], offset=address[2])

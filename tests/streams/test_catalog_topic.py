@@ -7,7 +7,14 @@ from aiokafka import AIOKafkaProducer
 from pml.schemas.catalog import CatalogRecord, ServerTools, Tool, ToolHints
 from pml.schemas.codec import encode
 from pml.schemas.permissions import PermissionFile
-from pml.streams.catalog_topic import permissions_of, publish_switch, read_catalog, servers_of, switch_of
+from pml.streams.catalog_topic import (
+    SWITCH_ID,
+    permissions_of,
+    publish_switch,
+    read_catalog,
+    servers_of,
+    switches_of,
+)
 from pml.streams.connection import producer_options
 from pml.streams.settings import Settings
 from pml.streams.sources import opened
@@ -28,7 +35,7 @@ async def test_the_newest_record_of_each_key_counts(kafka: str, tmp_path: Path) 
     settings = Settings.load(data_dir=tmp_path, kafka={"bootstrap_servers": kafka, "topic_prefix": prefix})
     await ensure_topics(settings)
     assert await read_catalog(settings) == {}
-    assert switch_of({}).mode == "on"
+    assert switches_of({}) == {}
     producer = AIOKafkaProducer(**producer_options(settings))
     async with opened(producer, settings):
         for data in (GIT, GONE):
@@ -40,7 +47,8 @@ async def test_the_newest_record_of_each_key_counts(kafka: str, tmp_path: Path) 
     records = await read_catalog(settings)
     assert servers_of(records) == {"git": GIT}
     assert permissions_of(records) is None
-    assert (switch_of(records).mode, switch_of(records).principal) == ("off", "ben")
+    switch = switches_of(records)[SWITCH_ID]
+    assert (switch.mode, switch.principal) == ("off", "ben")
 
 
 def test_each_tool_is_listed_with_what_it_may_do_and_why_not() -> None:

@@ -49,19 +49,19 @@ def test_a_tombstone_takes_back_what_was_said() -> None:
     switched = catalog().with_record(
         CatalogRecord(kind="switch", id="global", data=SpeculationSwitch(mode="off"))
     )
-    assert not switched.speculates
-    assert switched.without("switch", "global").speculates
+    assert switched.general_mode == "off"
+    assert switched.without("switch", "global").general_mode == "on"
     assert "files" not in switched.without("tool", "files").servers
     assert switched.without("permission", "file").permissions.find("files:read_file") is None
     assert switched.without("model", "m") is switched
 
 
 @pytest.mark.parametrize(
-    ("policy", "speculates"),
-    [({}, True), ({"speculation_mode": "off"}, False), ({"budget_name": "off"}, False)],
+    ("policy", "mode"),
+    [({}, "on"), ({"speculation_mode": "off"}, "off"), ({"budget_name": "off"}, "off")],
 )
-def test_speculation_is_on_unless_somebody_says_otherwise(policy: dict[str, Any], speculates: bool) -> None:
-    assert Catalog(Policy(hash_key=KEY, **policy)).speculates is speculates
+def test_speculation_is_on_unless_somebody_says_otherwise(policy: dict[str, Any], mode: str) -> None:
+    assert Catalog(Policy(hash_key=KEY, **policy)).general_mode == mode
 
 
 def test_a_full_value_is_read_from_where_it_rests() -> None:

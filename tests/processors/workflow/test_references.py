@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pml.processors.workflow.references import InvalidReference, Missing, look_up, nodes_of, parse
+from pml.processors.workflow.references import InvalidReference, Missing, alternative, nodes_of, parse, walk
+
+
+def look_up(expression: str, results: dict[str, Any]) -> Any:
+    """The value of a reference, or how it leads nowhere."""
+    path = alternative(expression, results)
+    return path if isinstance(path, Missing) else walk(results[path.node], path)
+
 
 RESULTS: dict[str, Any] = {
     "n1": {"items": [{"id": 7}, {"id": None}], "a-b": 1, "a b": 2, "it's": 3, 'say "x"': 4, "": 5, "0": 6},
