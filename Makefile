@@ -18,11 +18,11 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-setSEEDS ?= 2000
+setup: $(STAMP) ## Install everything into .venv
+
+SEEDS ?= 2000
 simulate: $(STAMP) ## Play SEEDS=2000 deterministic sessions with every fault, and hunt every mutant
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --mutants all --branches 60
-
-up: $(STAMP) ## Install everything into .venv
 
 demo: $(STAMP) ## Set everything up and run the demo workflows with and without speculation
 	@$(BIN)/pml demo

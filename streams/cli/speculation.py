@@ -7,10 +7,12 @@ from typing import Annotated, Literal
 import typer
 
 from pml.streams.cli.output import Json, note, print_json
-from pml.streams.cli.session import load_settings, run_async
+from pml.streams.cli.session import load_settings, person, run_async
 
 app = typer.Typer(no_args_is_help=True, help="Switch speculation on and off, everywhere or for some calls.")
-Principal = Annotated[str, typer.Option("--as", help="Who says so; written into the record.")]
+Principal = Annotated[
+    str | None, typer.Option("--as", help="Who says so, written into the record; else whoever is logged in.")
+]
 Tenant = Annotated[str | None, typer.Option("--tenant", help="For the calls of one tenant only.")]
 Server = Annotated[str | None, typer.Option("--server", help="For the calls of one MCP server only.")]
 Tool = Annotated[str | None, typer.Option("--tool", help="For one tool only: SERVER:NAME.")]
@@ -26,7 +28,7 @@ def on(
     tenant: Tenant = None,
     server: Server = None,
     tool: Tool = None,
-    principal: Principal = "local",
+    principal: Principal = None,
     json: Json = False,
 ) -> None:
     """Allow speculation again within two seconds. Of several switches that fit a call, the strictest holds.
@@ -41,7 +43,7 @@ def shadow(
     tenant: Tenant = None,
     server: Server = None,
     tool: Tool = None,
-    principal: Principal = "local",
+    principal: Principal = None,
     json: Json = False,
 ) -> None:
     """Plan and account for speculation, but call nothing early: `pml metrics` tells what it would have done.
@@ -56,7 +58,7 @@ def off(
     tenant: Tenant = None,
     server: Server = None,
     tool: Tool = None,
-    principal: Principal = "local",
+    principal: Principal = None,
     json: Json = False,
 ) -> None:
     """Stop speculation within two seconds: nothing new is started or served.
@@ -99,11 +101,11 @@ def _scope(tenant: str | None, server: str | None, tool: str | None) -> str | No
 
 
 def _switch(
-    mode: Literal["on", "shadow", "off"], principal: str, scope: str | None, *, as_json: bool
+    mode: Literal["on", "shadow", "off"], principal: str | None, scope: str | None, *, as_json: bool
 ) -> None:
     from pml.streams.catalog_topic import SWITCH_ID, publish_switch
 
-    run_async(publish_switch(load_settings(), mode, principal, scope or SWITCH_ID))
+    run_async(publish_switch(load_settings(), mode, principal or person(), scope or SWITCH_ID))
     note(f"speculation is {mode}" + (f" for {scope}" if scope else ""))
     if as_json:
         print_json({"switch": mode, "scope": scope})

@@ -9,7 +9,7 @@ import typer
 
 from pml.streams.cli.exits import FAILED
 from pml.streams.cli.output import Json, note, print_json, print_table
-from pml.streams.cli.session import load_settings, open_store, run_async
+from pml.streams.cli.session import load_settings, open_store, person, run_async
 
 if TYPE_CHECKING:
     from pml.streams.threshold_plot import Panel
@@ -19,7 +19,9 @@ Tenant = Annotated[str, typer.Option("--tenant", help="Whose contexts.")]
 User = Annotated[str | None, typer.Option("--user", help="Only runs of this principal; with --type.")]
 Domain = Annotated[str | None, typer.Option("--domain", help="Only runs of this domain; with --type.")]
 Type = Annotated[str | None, typer.Option("--type", help="Only runs of this workflow type.")]
-Principal = Annotated[str, typer.Option("--as", help="Who says so; written into the record.")]
+Principal = Annotated[
+    str | None, typer.Option("--as", help="Who says so, written into the record; else whoever is logged in.")
+]
 COLUMNS = ("context", "value", "state", "success rate", "outcomes", "window", "learned", "set by")
 
 # The newest of all learned contexts, those with most outcomes first; each is one panel of the picture.
@@ -59,7 +61,7 @@ def set_(
     user: User = None,
     domain: Domain = None,
     workflow_type: Type = None,
-    principal: Principal = "local",
+    principal: Principal = None,
     json: Json = False,
 ) -> None:
     """Set the threshold of a context by hand: it holds before anything learned, within a second.
@@ -76,7 +78,7 @@ def unset(
     user: User = None,
     domain: Domain = None,
     workflow_type: Type = None,
-    principal: Principal = "local",
+    principal: Principal = None,
     json: Json = False,
 ) -> None:
     """Take back what was set for a context: what it has learned holds again.
@@ -122,13 +124,13 @@ def _share(value: float | None) -> str | None:
 def _override(
     value: float | None,
     context: tuple[str, str | None, str | None, str | None],
-    principal: str,
+    principal: str | None,
     *,
     as_json: bool,
 ) -> None:
     from pml.streams.threshold_overrides import chosen_context, publish_override
 
-    key = chosen_context(*context)
+    key, principal = chosen_context(*context), principal or person()
     run_async(publish_override(load_settings(), key, value, principal))
     note(f"{key} is left to learning" if value is None else f"{key} is {value:g}")
     if as_json:

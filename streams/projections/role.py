@@ -5,22 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
-import structlog
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 from faust.types import TP
 
 from pml.processors.speculation.metrics import Observation
-from pml.schemas.errors import LogCorrupted
 from pml.schemas.identifiers import split_tool
-from pml.schemas.topics import SESSION_PARTITIONS
-from pml.streams.app import ChunkApp, chunk_topic, make_app, run_app
+from pml.streams.app import ChunkApp, chunk_topic, run_app
 from pml.streams.connection import client_options, producer_options
 from pml.streams.dead_letters import dead_letter
 from pml.streams.health import Health
+from pml.streams.projections.app import end_role, listen, projection_app, projection_table
 from pml.streams.projections.metrics import PartitionMetrics
 from pml.streams.projections.table import CHANGELOG, ROLE, TABLE, key_of
 from pml.streams.settings import Settings
@@ -34,15 +31,8 @@ from pml.streams.telemetry import (
     SPECULATIONS,
 )
 
-# One table write a chunk: after a pause the whole of a fetch is one.
-CHUNK_RECORDS = 2_000
-# Polling for each event would cost more than folding it; nobody sees a fifth of a second in figures.
-FETCH_MIN_BYTES = 64 * 1024
-FETCH_WAIT_MS = 200
 # As often as a person looks.
 TELL_S = 1.0
-
-log = structlog.get_logger("pml.metrics")
 
 
 class Metrics:
@@ -64,22 +54,10 @@ class Metrics:
             LogCorrupted: an event or a stored value of a newer release, or a hole in the log.
         """
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._app = make_app(ROLE, self._settings, positions=self._positions)
-        self._app.delivery = replace(
-            self._app.delivery,
-            chunk_records=CHUNK_RECORDS,
-            fetch_min_bytes=FETCH_MIN_BYTES,
-            fetch_wait_ms=FETCH_WAIT_MS,
-        )
-        self._table = self._app.Table(
-            TABLE,
-            key_type=bytes,
-            value_type=bytes,
-            partitions=SESSION_PARTITIONS,
-            extra_topic_configs=CHANGELOG,
-        )
+        self._app = projection_app(ROLE, self._settings, self._positions)
+        self._table = projection_table(self._app, TABLE, CHANGELOG)
         self._app.agent(chunk_topic(self._app, self._topic), name="fold", concurrency=1)(self._fold)
-        self._listen(self._app)
+        listen(self._app, revoked=self._on_revoked, assigned=self._on_assigned, restored=self._on_restored)
         producer = AIOKafkaProducer(**producer_options(self._settings))
         consumer = AIOKafkaConsumer(**client_options(self._settings))
         async with (
@@ -91,12 +69,6 @@ class Metrics:
                 await run_app(self._app, stop, self._failure, telling)
             finally:
                 telling.cancel()
-
-    def _listen(self, app: ChunkApp) -> None:
-        """Faust holds receivers weakly unless told otherwise."""
-        app.on_partitions_revoked.connect(self._on_revoked, weak=False)
-        app.on_partitions_assigned.connect(self._on_assigned, weak=False)
-        app.on_rebalance_complete.connect(self._on_restored, weak=False)
 
     async def _on_revoked(self, app: ChunkApp, revoked: set[TP], **options: Any) -> None:
         self._partitions.clear()
@@ -124,9 +96,7 @@ class Metrics:
             try:
                 await self._fold_chunk(event.message.partition, event.value)
             except Exception as error:
-                # Raised out of an agent, Faust would pass over the chunk.
-                self._fail(error)
-                await asyncio.get_running_loop().create_future()
+                await end_role(ROLE, self._failure, error)
 
     async def _fold_chunk(self, partition: int, records: list[Any]) -> None:
         metrics = self._partitions.get(partition)
@@ -141,11 +111,6 @@ class Metrics:
 
     def _stored(self, partition: int) -> PartitionMetrics:
         return PartitionMetrics.decode(self._table.data.data.get(key_of(partition)))
-
-    def _fail(self, error: Exception) -> None:
-        log.error("the fold stops", error=str(error), exc_info=not isinstance(error, LogCorrupted))
-        if not self._failure.done():
-            self._failure.set_exception(error)
 
     async def _tell_often(self, consumer: Any) -> None:
         """Asks the broker itself: Faust's consumer does not look while it recovers, or hangs."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -22,14 +21,14 @@ from pml.processors.speculation.adaptation import Learning
 from pml.processors.speculation.thresholds import scope_of
 from pml.schemas.catalog import CatalogData, CatalogRecord, ThresholdRecord
 from pml.schemas.codec import encode
-from pml.schemas.errors import LogCorrupted, PMLError
+from pml.schemas.errors import PMLError
 from pml.schemas.identifiers import DEFAULT_TENANT
-from pml.schemas.topics import SESSION_PARTITIONS
-from pml.streams.app import ChunkApp, chunk_topic, make_app, run_app
+from pml.streams.app import ChunkApp, chunk_topic, run_app
 from pml.streams.connection import client_options, partition_for, producer_options
 from pml.streams.crash_points import crash_point
 from pml.streams.dead_letters import Received, dead_letter
 from pml.streams.health import Health
+from pml.streams.projections.app import end_role, listen, projection_app, projection_table
 from pml.streams.projections.thresholds.learning import Learned, PartitionLearning
 from pml.streams.projections.thresholds.table import (
     CHANGELOG,
@@ -47,11 +46,6 @@ from pml.streams.sources import opened
 from pml.streams.telemetry import CONSUMER_LAG, SPECULATION_THRESHOLD
 from pml.streams.topics import admin_client
 
-# One round of lessons and one of rows a chunk: after a pause the whole of a fetch is one.
-CHUNK_RECORDS = 2_000
-# A window is 50 outcomes; nobody notices a fifth of a second.
-FETCH_MIN_BYTES = 64 * 1024
-FETCH_WAIT_MS = 200
 # As often as a person looks.
 TELL_S = 1.0
 
@@ -92,25 +86,11 @@ class Thresholds:
                 telling.cancel()
 
     def _make_app(self) -> ChunkApp:
-        app = make_app(ROLE, self._settings, positions=self._positions)
-        app.delivery = replace(
-            app.delivery,
-            chunk_records=CHUNK_RECORDS,
-            fetch_min_bytes=FETCH_MIN_BYTES,
-            fetch_wait_ms=FETCH_WAIT_MS,
-        )
-        self._table = app.Table(
-            TABLE,
-            key_type=bytes,
-            value_type=bytes,
-            partitions=SESSION_PARTITIONS,
-            extra_topic_configs=CHANGELOG,
-        )
+        app = projection_app(ROLE, self._settings, self._positions)
+        self._table = projection_table(app, TABLE, CHANGELOG)
         app.agent(chunk_topic(app, self._topics.events), name="teach", concurrency=1)(self._teach)
         app.agent(chunk_topic(app, self._topics.lessons), name="learn", concurrency=1)(self._learn)
-        app.on_partitions_revoked.connect(self._on_revoked, weak=False)
-        app.on_partitions_assigned.connect(self._on_assigned, weak=False)
-        app.on_rebalance_complete.connect(self._on_restored, weak=False)
+        listen(app, revoked=self._on_revoked, assigned=self._on_assigned, restored=self._on_restored)
         return app
 
     async def _on_revoked(self, app: ChunkApp, revoked: set[TP], **options: Any) -> None:
@@ -148,14 +128,14 @@ class Thresholds:
             try:
                 await self._teach_chunk(event.value)
             except Exception as error:
-                await self._fail(error)
+                await end_role(ROLE, self._failure, error)
 
     async def _learn(self, stream: Any) -> None:
         async for event in stream.events():
             try:
                 await self._learn_chunk(event.message.partition, event.value)
             except Exception as error:
-                await self._fail(error)
+                await end_role(ROLE, self._failure, error)
 
     async def _teach_chunk(self, records: list[Any]) -> None:
         """Acknowledged lessons, then the chunk; a crash between them sends the same lessons again."""
@@ -222,13 +202,6 @@ class Thresholds:
     async def _bury(self, broken: Iterable[tuple[Received, PMLError]]) -> None:
         for record, error in broken:
             await dead_letter(self._producer, self._topics, record, "project", error)
-
-    async def _fail(self, error: Exception) -> None:
-        """The role ends; raised out of an agent, Faust would pass over the chunk."""
-        log.error("learning stops", error=str(error), exc_info=not isinstance(error, LogCorrupted))
-        if not self._failure.done():
-            self._failure.set_exception(error)
-        await asyncio.get_running_loop().create_future()
 
     async def _tell_often(self, consumer: Any, admin: AIOKafkaAdminClient) -> None:
         """Asks the broker itself: Faust's consumer does not look while it recovers, or hangs."""

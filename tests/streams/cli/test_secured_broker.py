@@ -13,6 +13,7 @@ import orjson
 import pytest
 from click.testing import Result
 
+from pml.schemas.topics import Topics
 from tests.fixtures.project import CHAIN, PATIENCE_S, Project, project, wait_until
 from tests.fixtures.secured_broker import (
     KEY_PASSWORD,
@@ -142,7 +143,7 @@ def test_every_client_reaches_a_broker_that_wants_to_know_who_it_is(  # noqa: PL
 
     told = [pml("doctor"), pml("status"), pml("config")]
     assert [each.exit_code for each in told] == [0, 0, 0], [each.output for each in told]
-    assert "as they must be" in told[0].stdout
+    assert f"{len(Topics(prefix).specs())} as they must be" in told[0].stdout
     secret = answer(pml, "config")[f"kafka.{SECRET_OF.get(way, 'sasl_password')}"]
     assert secret["value"] == "********"
     assert secret["origin"].endswith("_PASSWORD_FILE")

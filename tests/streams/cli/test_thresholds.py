@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from pml.schemas.errors import ConfigurationError
+from pml.streams.cli.session import person
 from pml.streams.client import new_id
 from pml.streams.settings import Settings
 from pml.streams.threshold_overrides import chosen_context
@@ -91,12 +92,13 @@ def test_what_is_set_is_listed_with_who_set_it_until_it_is_taken_back(
     pml("thresholds", "set", "0.9", "--tenant", "acme")
     items = orjson.loads(pml("thresholds", "list", "--json").stdout)["items"]
     assert [(item["key"], item["value"], item["state"], item["set_by"]) for item in items] == [
-        ("acme/default", 0.9, "cold", "local"),
+        ("acme/default", 0.9, "cold", person()),
         ("local/type=audit", 0.8, "cold", "ann"),
     ]
     shown = pml("thresholds", "list").stdout
     assert "local/type=audit" in shown
     assert "0.8000" in shown
-    assert pml("thresholds", "unset", "--type", "audit").exit_code == 0
+    done = pml("thresholds", "unset", "--type", "audit", "--json")
+    assert orjson.loads(done.stdout)["principal"].startswith("person:")
     items = orjson.loads(pml("thresholds", "list", "--json").stdout)["items"]
     assert [item["key"] for item in items] == ["acme/default"]

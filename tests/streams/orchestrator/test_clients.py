@@ -136,7 +136,7 @@ async def test_a_role_that_is_cut_off_does_not_speculate(
             return found.snapshot().general_mode == "on"
 
         async def off() -> bool:
-            return not found.snapshot().speculates
+            return found.snapshot().general_mode == "off"
 
         await until(on, "contact")
 
