@@ -8,17 +8,16 @@ about predictions and not about time: see `memory_traces.py`.
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import orjson
 
+from benchmarks.datasets import datasets_place
 from benchmarks.figures import Bound, Figure
 from benchmarks.history import catalog, history
 from benchmarks.memory_traces import Choice, drawn_choices, recorded_choices, replay
@@ -50,7 +49,6 @@ BATCH_ROWS = 2_000
 # The limits, in milliseconds.
 CAPTURE_MS, EXACT_MS, FUZZY_MS = 1.0, 20.0, 100.0
 WITHIN = Bound("at most", 1.0)
-DATASETS = "PML_DATASETS"
 KINDS: dict[str, tuple[EpisodeType, ...]] = {
     "tasks and speculations": ("task_complete", "speculation_start"),
     "tasks": ("task_complete",),
@@ -261,8 +259,8 @@ def _predictions(plan: Plan) -> list[Figure]:
         "branches by domain": lambda seed: drawn_choices(seed, by_domain=True, success=(0.95, 1.0)),
         "failing tools": lambda seed: drawn_choices(seed, by_domain=True, success=(0.4, 1.0)),
     }
-    folder = os.environ.get(DATASETS)
-    recorded = recorded_choices(Path(folder)) if folder else []
+    folder = datasets_place()
+    recorded = recorded_choices(folder) if folder else []
     if recorded:
         worlds["recorded sessions"] = lambda _: recorded
     seeds = [plan.seed_of(number) for number in range(plan.rounds)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import math
-import os
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,11 +12,11 @@ from typing import Any
 
 import orjson
 
+from benchmarks.datasets import VARIABLE, datasets_place
 from benchmarks.speculation.conversion import SourceWorkflow, convert
 from pml.schemas.errors import ConfigurationError
 
 DATASETS = ("n8n", "galaxy_iwc", "nestful", "toollinkos", "api_bank")
-VARIABLE = "PML_DATASETS"
 # Of the tools' latencies: the logarithm's standard deviation.
 SIGMA = 0.8
 DECISION_S = (1.0, 3.0)
@@ -38,13 +37,12 @@ def datasets_folder() -> Path:
     """Where the data sets are.
 
     Raises:
-        ConfigurationError: the variable does not name a folder that holds them.
+        ConfigurationError: no folder that holds them is named, nor beside the checkout.
     """
-    folder = Path(os.environ.get(VARIABLE, ""))
-    missing = [name for name in DATASETS if not (folder / name / "tools.jsonl").is_file()]
-    if VARIABLE not in os.environ or missing:
-        wanted = ", ".join(missing or DATASETS)
-        raise ConfigurationError(f"set {VARIABLE} to the folder with the data sets {wanted}")
+    folder = datasets_place()
+    missing = [name for name in DATASETS if folder is None or not (folder / name / "tools.jsonl").is_file()]
+    if folder is None or missing:
+        raise ConfigurationError(f"set {VARIABLE} to the folder with the data sets {', '.join(missing)}")
     return folder
 
 

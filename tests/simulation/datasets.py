@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -16,10 +15,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from benchmarks.datasets import datasets_place
 from tests.simulation.tools import Toolbox, ToolSpec, digest
 
-VARIABLE = "PML_DATASETS"
-DEFAULT = Path(__file__).parents[2].parent / "shared" / "datasets"
 FOLDERS = ("n8n", "galaxy_iwc", "nestful", "toollinkos", "api_bank")
 UNSAFE_TENTHS = 3
 RESOURCES = 8
@@ -28,16 +26,10 @@ TASKS_MAX = 16
 _PLACE = re.compile(r"\$(t\d+)\W*(\w*)")
 
 
-def folder() -> Path | None:
-    """Where the data sets are; None where they are not."""
-    found = Path(os.environ.get(VARIABLE, DEFAULT))
-    return found if found.is_dir() else None
-
-
 @lru_cache(maxsize=1)
 def recorded() -> tuple[tuple[str, dict[str, Any]], ...]:
     """Every workflow of a size that a seed can play, with the name of its data set."""
-    place = folder()
+    place = datasets_place()
     if place is None:
         return ()
     return tuple((name, item) for name in FOLDERS for item in _read(place / name))
@@ -54,7 +46,7 @@ def _read(place: Path) -> Iterator[dict[str, Any]]:
 @lru_cache(maxsize=1)
 def labels() -> dict[tuple[str, str], bool]:
     """Which tools their source labels as read-only, or as not."""
-    place = folder()
+    place = datasets_place()
     found: dict[tuple[str, str], bool] = {}
     for name in FOLDERS if place is not None else ():
         with (place / name / "tools.jsonl").open() as lines:  # type: ignore[operator]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.datasets import datasets_place
 from benchmarks.speculation.conversion import SERVER, UNSAFE_SHARE, convert, is_safe, steps_of, workflow_of
-from benchmarks.speculation.sample import DATASETS, Sizes, draw, read_workflows, sample
+from benchmarks.speculation.sample import DATASETS, Sizes, datasets_folder, draw, read_workflows, sample
 from pml.processors.workflow.check import checked_graph
 from pml.schemas.catalog import ServerTools, Tool, ToolHints
 from pml.schemas.workflow import Workflow
@@ -84,10 +83,10 @@ def test_a_round_draws_the_same_times_for_every_side() -> None:
     assert all(1 <= each <= 3 for each in draw(source, 0.2, 7).decisions_s)
 
 
-@pytest.mark.skipif("PML_DATASETS" not in os.environ, reason="PML_DATASETS does not name the data sets")
+@pytest.mark.skipif(datasets_place() is None, reason="no data sets here, and PML_DATASETS names none")
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_every_recorded_workflow_is_one_that_pml_takes(dataset: str) -> None:
-    found = read_workflows(Path(os.environ["PML_DATASETS"]), dataset)
+    found = read_workflows(datasets_folder(), dataset)
     for source in found:
         workflow = Workflow.model_validate(workflow_of(source, [0.1] * len(source.tasks)))
         nodes = checked_graph(workflow, {SERVER: REPLAY}).nodes
