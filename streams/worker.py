@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import faulthandler
+import gc
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -43,6 +45,9 @@ WATCH_S = 1.0
 # A role finishes its chunk and leaves its group in one or two seconds; a produce request may take 20.
 STOP_TIMEOUT_S = 25.0
 FROZEN_EXIT_CODE = 70
+# Faust's consumer has a thread of its own, which by default waits 5 ms for a busy one. Measured with this:
+# a layer takes a sixth less of our time.
+THREAD_SWITCH_S = 0.0005
 
 log = structlog.get_logger("pml.worker")
 
@@ -93,6 +98,7 @@ def run_worker(settings: Settings, names: Sequence[str]) -> None:
     """
     configure_logging(settings.log, role="+".join(names))
     faulthandler.enable()
+    sys.setswitchinterval(THREAD_SWITCH_S)
     # Faust's consumer threads make their loops by the policy.
     asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     asyncio.run(_until_signalled(settings, names))
@@ -110,6 +116,7 @@ async def run_roles(settings: Settings, names: Sequence[str], stop: asyncio.Even
             health.starting()
             health.progress(metrics=endpoint.address)
         roles = [load_role(name)(settings, healths[name]) for name in names]
+        _keep_what_is_loaded()
         await _run_together(settings, roles, healths, stop)
     finally:
         endpoint.close()
@@ -136,6 +143,12 @@ async def _ensure_table(settings: Settings, role: str) -> None:
 def _loaded(place: str) -> Any:
     module, _, attribute = place.partition(":")
     return getattr(import_module(module), attribute)
+
+
+def _keep_what_is_loaded() -> None:
+    """Let the collector pass over modules and classes: a walk takes 0.1 s, in which nothing is decided."""
+    gc.collect()
+    gc.freeze()
 
 
 async def _until_signalled(settings: Settings, names: Sequence[str]) -> None:

@@ -37,12 +37,13 @@ async def send_calls(shell: Shell, partition: int, messages: Iterable[CallRun | 
 async def send_all_calls(shell: Shell, partition: int, sessions: Iterable[Session]) -> None:
     """Send everything that must be running for these sessions; a repeated call carries the same id.
 
-    (1) read the payloads, (2) ask the core, (3) send calls, (4) answer those whose payload is gone.
+    (1) read payloads in one pass, (2) ask the core, (3) send calls, (4) answer those whose payload is gone.
 
     Raises:
         InDoubt, BrokerUnavailable: not acknowledged after several attempts.
     """
     waiting = [session for session in sessions if session.live]
+    await shell.payloads.warm(address for session in waiting for address in call_needs(session))
     for start in range(0, len(waiting), SESSIONS_AT_ONCE):
         await _send_calls_of(shell, partition, waiting[start : start + SESSIONS_AT_ONCE])
 

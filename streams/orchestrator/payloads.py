@@ -15,6 +15,8 @@ from pml.streams.log.tail import Tails
 
 # A decoded value takes about four times its JSON in memory.
 WEIGHT = 4
+# So many records are read at once ahead of need.
+WINDOW = 1_000
 # The commands whose values are read again.
 HOLDING = (RunStart, RunReplan, TaskResolve)
 
@@ -50,7 +52,19 @@ class PayloadCache:
             found |= await self._read(missing)
         return found
 
-    async def _read(self, addresses: set[Address]) -> dict[Address, Any]:
+    async def warm(self, addresses: Iterable[Address]) -> None:
+        """Read these values ahead, in one pass and in order, as far as there is room for them.
+
+        Raises:
+            BrokerUnavailable: the broker does not answer.
+        """
+        missing = sorted(set(addresses) - self._values.keys())
+        for start in range(0, len(missing), WINDOW):
+            if self.size >= self._limit_bytes // 2:
+                return  # what is read ahead must not push out what is in use
+            await self._read(missing[start : start + WINDOW])
+
+    async def _read(self, addresses: Iterable[Address]) -> dict[Address, Any]:
         places: dict[tuple[str, int], list[int]] = defaultdict(list)
         for topic, partition, offset in addresses:
             places[topic, partition].append(offset)

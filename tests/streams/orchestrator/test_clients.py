@@ -19,6 +19,7 @@ from pml.schemas.errors import PMLError
 from pml.streams.connection import client_options
 from pml.streams.log.tail import Tails
 from pml.streams.orchestrator import catalog as catalog_module
+from pml.streams.orchestrator import payloads as payloads_module
 from pml.streams.orchestrator.catalog import CatalogFollower
 from pml.streams.orchestrator.inbox import Arrival
 from pml.streams.orchestrator.intake import read
@@ -54,6 +55,29 @@ async def test_payloads_are_read_where_they_rest_and_kept_within_bounds(installa
         assert await payloads.get([]) == {}
 
 
+async def test_values_are_read_ahead_as_far_as_there_is_room(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(payloads_module, "WINDOW", 2)
+    await asyncio.gather(*(installation.start_run("s", f"c{number}") for number in range(20)))
+    records = await installation.records(installation.topics.commands)
+    addresses = [(record.topic, record.partition, record.offset) for record in records]
+    weight = max(len(record.value) for record in records) * payloads_module.WEIGHT
+    async with cache(installation, limit=100 * weight) as roomy:
+        await roomy.warm(addresses)
+        monkeypatch.setattr(Tails, "at", never)
+        assert (await roomy.get(addresses)).keys() == set(addresses)
+        monkeypatch.undo()
+        monkeypatch.setattr(payloads_module, "WINDOW", 2)
+    async with cache(installation, limit=10 * weight) as narrow:
+        await narrow.warm(addresses)
+        assert 5 * weight * 0.9 <= narrow.size <= 7 * weight, "half of the room, and the window that fills it"
+
+
+async def never(*_: Any) -> Any:
+    raise AssertionError("it was read again")
+
+
 async def test_an_input_that_was_just_read_is_not_read_again(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,10 +85,6 @@ async def test_an_input_that_was_just_read_is_not_read_again(
     (record,) = await installation.records(installation.topics.commands)
     source = read(installation.topics, record)
     async with cache(installation, limit=100_000) as payloads:
-
-        async def never(*_: Any) -> Any:
-            raise AssertionError("it was read again")
-
         monkeypatch.setattr(Tails, "at", never)
         payloads.remember(source, len(record.value))  # type: ignore[arg-type]
         assert (await payloads.get([source.address]))[source.address] == source.message.data  # type: ignore
