@@ -20,8 +20,11 @@ class Child:
     The kernel kills it when this process is gone (Linux), and Ctrl-C in a terminal does not reach it.
     """
 
-    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, command: Sequence[str], log: Path, environment: Mapping[str, str], *, niceness: int = 0
+    ) -> None:
         self.log = log
+        self._niceness = niceness
         self._command = list(command)
         self._environment = dict(environment)
         self._process: asyncio.subprocess.Process | None = None
@@ -42,7 +45,7 @@ class Child:
         trim(self.log)
         with self.log.open("ab") as output:
             self._process = await asyncio.create_subprocess_exec(
-                *leashed(self._command),
+                *leashed(self._command, self._niceness),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -1,4 +1,4 @@
-"""Runs a program that cannot outlive its parent: `python leash.py PARENT_PID PROGRAM ARGUMENTS…`.
+"""Runs a program that cannot outlive its parent: `python leash.py PARENT_PID NICENESS PROGRAM …`.
 
 The kernel kills the program when the parent is gone, however it went. The wish is made here, in the child,
 just before it becomes the program: between fork and exec of a process with threads nothing but exec is safe.
@@ -16,19 +16,25 @@ from pathlib import Path
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 
 
-def leashed(command: list[str]) -> list[str]:
-    """The command that runs `command` on the leash of this process, under the same process id."""
+def leashed(command: list[str], niceness: int = 0) -> list[str]:
+    """The command that runs `command` on the leash of this process, under the same process id.
+
+    Args:
+        niceness: how far behind this process it stands where both want a processor (0 to 19, as nice(2)).
+    """
     if sys.platform != "linux":
         return command
-    return [sys.executable, "-I", "-S", str(Path(__file__).resolve()), str(os.getpid()), *command]
+    leash = [sys.executable, "-I", "-S", str(Path(__file__).resolve()), str(os.getpid()), str(niceness)]
+    return [*leash, *command]
 
 
 def main() -> None:
     import ctypes
 
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.nice(int(sys.argv[2]))
     if os.getppid() == int(sys.argv[1]):  # else the parent was gone before the kernel heard the wish
-        os.execv(sys.argv[2], sys.argv[2:])
+        os.execv(sys.argv[3], sys.argv[3:])
 
 
 if __name__ == "__main__":

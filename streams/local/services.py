@@ -28,6 +28,10 @@ STORE_START_TIMEOUT_S = 60
 WORKER_START_TIMEOUT_S = 60
 # More than a worker gives its roles (25 s).
 STOP_TIMEOUT_S = 30
+# Who counts, stores and looks back stands behind who decides and calls. Measured on two full cores: a layer
+# takes a quarter less of our time.
+DECIDING_ROLES = frozenset({"orchestrator", "bridge"})
+BEHIND = 10
 
 
 class StartFailed(PMLError):
@@ -116,7 +120,7 @@ class Store:
         self._ready_file.parent.mkdir(parents=True, exist_ok=True)
         self._ready_file.unlink(missing_ok=True)
         self._port = choose_port(self._settings.clickhouse.port, self._port)
-        self._child = Child(self._command(), self.log, child_environment(self._settings))
+        self._child = Child(self._command(), self.log, child_environment(self._settings), niceness=BEHIND)
         await self._child.start()
         if not await _until_or_ended(self._ready_file.exists, self._child, STORE_START_TIMEOUT_S):
             await self.stop()
@@ -152,7 +156,8 @@ class Worker:
         environment = child_environment(settings)
         # A member that comes back under its old name gets its partitions at once.
         environment.setdefault("PML_KAFKA__GROUP_INSTANCE_ID", installation_name(settings))
-        self._child = Child(command, self.log, environment)
+        niceness = 0 if DECIDING_ROLES & set(roles) else BEHIND
+        self._child = Child(command, self.log, environment, niceness=niceness)
 
     @property
     def pid(self) -> int | None:

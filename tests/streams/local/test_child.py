@@ -1,5 +1,8 @@
+import os
 import sys
 from pathlib import Path
+
+import pytest
 
 from pml.streams.local.child import Child, last_lines, trim
 
@@ -60,3 +63,13 @@ def test_a_log_that_grew_is_put_aside_and_goes_on_at_its_start(tmp_path: Path) -
     assert (tmp_path / "child.log.1").read_bytes() == b"x" * 100
     trim(log, 50)
     assert log.read_bytes() == b"next\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="niceness is set on the leash, which Linux alone has")
+@pytest.mark.parametrize("behind", [0, 3])
+async def test_a_child_stands_as_far_behind_as_it_is_told(tmp_path: Path, behind: int) -> None:
+    program = "import os; print(os.nice(0), flush=True)"
+    process = Child([sys.executable, "-c", program], tmp_path / "child.log", {}, niceness=behind)
+    await process.start()
+    await process.wait()
+    assert process.last_words() == str(min(os.nice(0) + behind, 19))

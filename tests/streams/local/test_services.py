@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
 from pml.streams.health import WRITE_INTERVAL_S, Health
 from pml.streams.local import services
 from pml.streams.local.services import Worker
+from pml.streams.local.supervisor import WORKERS
 from pml.streams.settings import Settings
 
 PATIENCE_S = 2 * WRITE_INTERVAL_S
@@ -54,3 +57,16 @@ async def test_a_worker_that_stands_still_is_given_up(worker: Any, tmp_path: Pat
 async def test_a_worker_that_ended_is_given_up_at_once(worker: Any) -> None:
     worker._child.pid = None
     assert not await worker._becomes_ready()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="niceness is set on the leash, which Linux alone has")
+async def test_who_stores_stands_behind_who_decides(tmp_path: Path) -> None:
+    settings = Settings.load(data_dir=tmp_path)
+    store = services.Store(settings)
+    await store.start()
+    try:
+        assert psutil.Process(store.pid).nice() == min(os.nice(0) + services.BEHIND, 19)
+    finally:
+        await store.stop()
+    workers = {roles: Worker(settings, roles)._child._niceness for roles in WORKERS}
+    assert workers == {WORKERS[0]: 0, WORKERS[1]: 0, WORKERS[2]: services.BEHIND}
