@@ -16,6 +16,7 @@ from typing import Any
 
 from benchmarks.figures import Bound, Figure
 from benchmarks.machine import own_cpu_s
+from benchmarks.parts import Parts, parts
 from benchmarks.plan import Plan, in_turns
 from benchmarks.stack import answer_of, bench_settings
 from pml.schemas.errors import PMLError
@@ -52,6 +53,8 @@ class Measured:
     early_ms: list[float] = field(default_factory=list)
     unsafe_ms: list[float] = field(default_factory=list)
     steps_per_s: list[float] = field(default_factory=list)
+    parts_ms: list[float] = field(default_factory=list)
+    parts_per_s: list[float] = field(default_factory=list)
     dbos_ms: list[float] = field(default_factory=list)
     dbos_processor_ms: list[float] = field(default_factory=list)
     dbos_per_s: list[float] = field(default_factory=list)
@@ -61,15 +64,16 @@ async def measure(plan: Plan) -> Sequence[Figure]:
     """Both sides in every round, in turn first."""
     settings = bench_settings(plan.folder)
     measured = Measured()
-    async with supervised(settings, plan.say), runner(settings) as runs:
+    async with supervised(settings, plan.say), runner(settings) as runs, parts(settings) as alone:
         plan.say("warming up")
-        await _warm_up(runs)
+        await _warm_up(runs, alone)
         for number in range(plan.rounds):
             plan.say(f"round {number + 1} of {plan.rounds}")
             await in_turns(
                 number,
                 partial(_measure_dbos, settings, plan, number, measured),
                 partial(_measure_pml, runs, measured),
+                partial(_measure_parts, alone, measured),
             )
     return _figures(measured)
 
@@ -124,8 +128,9 @@ async def runner(settings: Settings) -> AsyncIterator[Runner]:
         yield Runner(producer, ends)
 
 
-async def _warm_up(runs: Runner) -> None:
+async def _warm_up(runs: Runner, alone: Parts) -> None:
     for _ in range(WARM_UP_ROUNDS):
+        await alone.chains(RUNS, STEPS)
         await runs.run_all([chain(CHAIN_STEPS)])
         await runs.run_all([chain(STEPS)] * RUNS)
 
@@ -138,6 +143,11 @@ async def _measure_pml(runs: Runner, measured: Measured) -> None:
     measured.early_ms.append(await runs.run_all([chain(CHAIN_STEPS, speculation="on")]) * per_step)
     measured.unsafe_ms.append(await runs.run_all([chain(CHAIN_STEPS, "noop:write")]) * per_step)
     measured.steps_per_s.append(RUNS * STEPS / await runs.run_all([chain(STEPS)] * RUNS))
+
+
+async def _measure_parts(alone: Parts, measured: Measured) -> None:
+    measured.parts_ms.append(await alone.chains(1, CHAIN_STEPS) * 1_000 / CHAIN_STEPS)
+    measured.parts_per_s.append(RUNS * STEPS / await alone.chains(RUNS, STEPS))
 
 
 async def _measure_dbos(settings: Settings, plan: Plan, number: int, measured: Measured) -> None:
@@ -190,5 +200,20 @@ def _figures(measured: Measured) -> list[Figure]:
             dbos_per_s,
             AT_ONCE_BOUND,
             f"{RUNS} runs of {STEPS} steps at once ÷ as many DBOS workflows at once",
+        ),
+        Figure(
+            "parts alone, one after another",
+            "ms a step",
+            tuple(measured.parts_ms),
+            dbos_ms,
+            note="an acknowledged record in a log, a call on a topic, the same MCP server and its answer on a "
+            "topic, in plain aiokafka and MCP SDK ÷ DBOS: no orchestrator over these is quicker",
+        ),
+        Figure(
+            f"parts alone, {RUNS} × {STEPS} at once",
+            "steps/s",
+            tuple(measured.parts_per_s),
+            dbos_per_s,
+            note="the same, so many chains at once ÷ DBOS",
         ),
     ]
