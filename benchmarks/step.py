@@ -206,7 +206,7 @@ def _figures(measured: Measured) -> list[Figure]:
             "ms a step",
             tuple(measured.parts_ms),
             dbos_ms,
-            note="an acknowledged record in a log, a call on a topic, the same MCP server and its answer on a "
+            note="an acknowledged record in a log, a call on a topic, the same MCP server, its answer on a "
             "topic, in plain aiokafka and MCP SDK ÷ DBOS: no orchestrator over these is quicker",
         ),
         Figure(
