@@ -40,7 +40,7 @@ format: $(STAMP) ## Format the code
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
 typecheck: $(STAMP) .typing
-	@MYPYPATH=.typing $(BIN)/mypy -p pml
+	@MYPYPATH=.typing $(BIN)/mypy -p pml -p benchmarks
 
 .typing: Makefile
 	@mkdir -p .typing/pml && for room in schemas processors clickhouse streams deploy; do ln -sfn ../../$$room .typing/pml/$$room; done && touch .typing

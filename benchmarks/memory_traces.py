@@ -188,7 +188,7 @@ def _candidates(at_ms: int, before: str, task: dict[str, Any], known: set[str]) 
 def _sessions(folder: Path) -> list[dict[str, Any]]:
     for name, reader in (("workflows.dev.jsonl", open), ("workflows.dev.jsonl.gz", gzip.open)):
         if (folder / name).exists():
-            with reader(folder / name, "rb") as file:  # type: ignore[operator]
+            with reader(folder / name, "rb") as file:
                 return [orjson.loads(line) for line in file]
     return []
 

@@ -103,7 +103,7 @@ def workflow_of(
             {
                 "id": task.id,
                 "tool": read if task.safe else WRITE,
-                "arguments": task.arguments | timing(task, latency_s),
+                "arguments": {**task.arguments, **timing(task, latency_s)},
                 "depends_on": task.after,
             }
             for task, latency_s in zip(source.tasks, latencies_s, strict=True)

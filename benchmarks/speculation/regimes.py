@@ -128,8 +128,9 @@ def _submitted(player: Player, read: str = READ, speculation: str = "on") -> Pla
 
 def _decided(player: Player, speculation: str = "on") -> Play:
     async def play(drawn: Drawn, account: Account) -> float:
-        options = {"speculation": speculation, "per_layer_validation": True}
-        workflow = workflow_of(drawn.source, drawn.tools_s, **options)
+        workflow = workflow_of(
+            drawn.source, drawn.tools_s, speculation=speculation, per_layer_validation=True
+        )
         return await player.play(workflow, account, drawn.decisions_s)
 
     return play
