@@ -1,4 +1,4 @@
-"""`pml thresholds list|set|unset|plot`."""
+"""`pml thresholds list|branches|set|unset|plot`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pml.streams.cli.output import Json, note, print_json, print_table
 from pml.streams.cli.session import load_settings, open_store, person, run_async
 
 if TYPE_CHECKING:
+    from pml.streams.projections.thresholds.reader import BranchOutcome
     from pml.streams.threshold_plot import Panel
 
 app = typer.Typer(no_args_is_help=True, help="Show and set how confident a speculation must be.")
@@ -23,6 +24,12 @@ Principal = Annotated[
     str | None, typer.Option("--as", help="Who says so, written into the record; else whoever is logged in.")
 ]
 COLUMNS = ("context", "value", "state", "success rate", "outcomes", "window", "learned", "set by")
+
+BRANCH_COLUMNS = ("tenant", "workflow type", "decision", "outcome", "runs", "probability")
+NOTHING_COUNTED = (
+    "no outcome has been counted: only what runs early without being certain counts, which is what stands "
+    "behind an undecided branch. See `pml thresholds branches`."
+)
 
 # The newest of all learned contexts, those with most outcomes first; each is one panel of the picture.
 HISTORY = """
@@ -49,8 +56,26 @@ def list_(json: Json = False) -> None:
     if json:
         print_json({"items": [item.as_dict() for item in found], "next_cursor": None})
         return
-    rows = [item.as_dict() for item in found]
-    print_table(COLUMNS, [_row(row) for row in rows])
+    print_table(COLUMNS, [_row(item.as_dict()) for item in found])
+    if not found:
+        note(NOTHING_COUNTED)
+
+
+@app.command()
+def branches(json: Json = False) -> None:
+    """Show how often each decision came to each outcome, and how likely that makes it.
+
+    What is behind an open decision runs early where its branch is at least as likely as the threshold.
+
+    Examples: pml thresholds branches · pml thresholds branches --json
+    """
+    from pml.streams.projections.thresholds.reader import read_branches
+
+    found = run_async(read_branches(load_settings()))
+    if json:
+        print_json({"items": [item.as_dict() for item in found], "next_cursor": None})
+        return
+    print_table(BRANCH_COLUMNS, [(*_named(item), f"{item.probability:.4f}") for item in found])
 
 
 @app.command("set")
@@ -106,6 +131,11 @@ def plot(
         _plot_history(out, as_json=json)
     else:
         _plot_simulation(seed, out, as_json=json)
+
+
+def _named(item: BranchOutcome) -> tuple[str, ...]:
+    names = (item.tenant, item.workflow_type or "(none)", item.decision_id, item.outcome)
+    return (*names, f"{item.runs} of {item.of}")
 
 
 def _row(row: dict[str, Any]) -> tuple[Any, ...]:

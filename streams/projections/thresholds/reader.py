@@ -1,4 +1,4 @@
-"""`pml thresholds list`: what was learned and what was set, context by context."""
+"""`pml thresholds list|branches`: what was learned and what was set, of contexts and of branches."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pml.processors.speculation.adaptation import WINDOW, Learning
+from pml.processors.speculation.branches import BranchCounts, branch_parts, branch_probability
 from pml.processors.speculation.thresholds import LEVELS, scope_of
-from pml.schemas.catalog import ThresholdLevel, ThresholdOverride, ThresholdRecord
+from pml.schemas.catalog import BranchStats, ThresholdLevel, ThresholdOverride, ThresholdRecord
 from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.catalog_topic import Records, read_catalog
 from pml.streams.compacted import newest_values
@@ -44,6 +45,32 @@ class ContextThreshold:
     def as_dict(self) -> dict[str, Any]:
         """As JSON-serialisable values."""
         return {**asdict(self), "window_size": WINDOW}
+
+
+@dataclass(frozen=True, slots=True)
+class BranchOutcome:
+    """One outcome of a decision: how many ended runs came to it, and how likely it is held to be (0 to 1)."""
+
+    tenant: str
+    workflow_type: str
+    decision_id: str
+    outcome: str
+    runs: int
+    of: int
+    probability: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON-serialisable values."""
+        return asdict(self)
+
+
+async def read_branches(settings: Settings) -> list[BranchOutcome]:
+    """All outcomes that ended runs came to.
+
+    Raises:
+        BrokerUnavailable, LogCorrupted: as `read_thresholds`.
+    """
+    return branches(await read_rows(settings))
 
 
 async def read_thresholds(settings: Settings) -> list[ContextThreshold]:
@@ -95,6 +122,26 @@ def contexts(records: Records, rows: Mapping[str, Row]) -> list[ContextThreshold
     ]
     known = [item for item in found if item.manual is not None or item.outcomes]
     return sorted(known, key=lambda item: (item.tenant, -LEVELS.index(item.level), item.key))
+
+
+def branches(rows: Mapping[str, Row]) -> list[BranchOutcome]:
+    """The outcomes of each decision, the likeliest first."""
+    prefix = f"{BranchStats.KIND}/"
+    found = [
+        outcome
+        for subject, row in rows.items()
+        if subject.startswith(prefix) and isinstance(row.learned, BranchCounts)
+        for outcome in _outcomes(subject.removeprefix(prefix), row.learned.counts)
+    ]
+    return sorted(found, key=lambda o: (o.tenant, o.workflow_type, o.decision_id, -o.runs, o.outcome))
+
+
+def _outcomes(key: str, counts: Mapping[str, int]) -> list[BranchOutcome]:
+    of = sum(counts.values())
+    return [
+        BranchOutcome(*branch_parts(key), outcome, runs, of, branch_probability(counts, outcome))
+        for outcome, runs in counts.items()
+    ]
 
 
 def _context(key: str, record: Any, override: Any, row: Row | None) -> ContextThreshold:

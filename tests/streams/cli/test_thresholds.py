@@ -87,6 +87,8 @@ def test_what_is_set_is_listed_with_who_set_it_until_it_is_taken_back(
     monkeypatch.setenv("PML_KAFKA__TOPIC_PREFIX", prefix)
     asyncio.run(ensure_topics(Settings.load()))
     assert orjson.loads(pml("thresholds", "list", "--json").stdout)["items"] == []
+    assert "pml thresholds branches" in pml("thresholds", "list").stderr
+    assert orjson.loads(pml("thresholds", "branches", "--json").stdout) == {"items": [], "next_cursor": None}
     done = pml("thresholds", "set", "0.8", "--type", "audit", "--as", "ann", "--json")
     assert orjson.loads(done.stdout) == {"context": "local/type=audit", "value": 0.8, "principal": "ann"}
     pml("thresholds", "set", "0.9", "--tenant", "acme")

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pml.processors.speculation.adaptation import Learning
+from pml.processors.speculation.branches import BranchCounts
 from pml.schemas.base import Coordinate
 from pml.schemas.catalog import BranchStats, DivergenceRecord, ThresholdRecord
 from pml.schemas.codec import encode
@@ -28,6 +29,7 @@ from pml.streams.health import Health
 from pml.streams.log.reader import event_headers
 from pml.streams.projections.thresholds import learning
 from pml.streams.projections.thresholds.learning import Learned, PartitionLearning
+from pml.streams.projections.thresholds.reader import branches
 from pml.streams.projections.thresholds.role import Thresholds, show
 from pml.streams.projections.thresholds.table import Row, decode_row, encode_row
 from pml.streams.projections.thresholds.teaching import teach
@@ -322,3 +324,20 @@ async def test_an_owner_that_was_overtaken_while_it_published_writes_no_row(
     await role._learn_chunk(4, held([lesson(TYPE, True, (0, number)) for number in range(50)]))
     assert published == [TYPE]
     assert set(rows) == (set() if rebalanced else {b"4/" + TYPE.encode(), b"4/position"})
+
+
+def test_branches_are_told_the_likeliest_first_with_their_share() -> None:
+    rows = {
+        "branch_stats/local/audit/d2": Row(BranchCounts({"else": 1, "big one": 3})),
+        "branch_stats/acme/a%2Fb/d1": Row(BranchCounts({"true": 8})),
+        "threshold/local/default": Row(Learning()),
+    }
+    told = [
+        (o.tenant, o.workflow_type, o.decision_id, o.outcome, o.runs, o.of, o.probability)
+        for o in branches(rows)
+    ]
+    assert told == [
+        ("acme", "a/b", "d1", "true", 8, 8, 0.9),
+        ("local", "audit", "d2", "big one", 3, 4, 4 / 6),
+        ("local", "audit", "d2", "else", 1, 4, 2 / 6),
+    ]

@@ -23,7 +23,7 @@ from pml.streams.connection import client_options
 from pml.streams.crash_points import VARIABLE
 from pml.streams.health import Health
 from pml.streams.orchestrator.catalog import CatalogFollower
-from pml.streams.projections.thresholds.reader import ContextThreshold, read_rows, read_thresholds
+from pml.streams.projections.thresholds.reader import ContextThreshold, read_branches, read_thresholds
 from pml.streams.projections.thresholds.role import Thresholds
 from pml.streams.projections.thresholds.table import CHANGELOG, changelog_topic
 from pml.streams.settings import Settings
@@ -174,9 +174,9 @@ async def test_a_restart_and_crashes_between_all_steps_count_nothing_twice(setti
                 assert await asyncio.to_thread(child.wait, WAIT_S) == -signal.SIGKILL, place
             async with projecting(settings):
                 check(await until_learned(settings, total), total)
-        rows = await read_rows(settings)
-    branch = rows["branch_stats/local/audit/d1"].learned
-    assert branch.counts == {"true": total}  # type: ignore[union-attr]
+        (branch,) = await read_branches(settings)
+    assert (branch.decision_id, branch.outcome, branch.runs, branch.of) == ("d1", "true", total, total)
+    assert branch.probability == (total + 1) / (total + 2)
 
 
 def start_child(settings: Settings, crash_at: str) -> subprocess.Popen[bytes]:
