@@ -47,15 +47,28 @@ def clone(repository: Path, target: Path) -> None:
         ConfigurationError: `target` holds files and was not made by this function.
         PrerequisiteError: git is missing or refuses; the message carries its words.
     """
+    if not has_history(repository):
+        build_repository(target)
+        return
     marker = Path(".git", MARKER)
     _clear(target, marker)
-    if has_history(repository):
-        source = _git("rev-parse", "--show-toplevel", at=repository).strip()
-        # Through a pack: copying thousands of loose objects one by one takes seconds.
-        options = ("--quiet", "--no-local", "--template=")
-        _git("-c", f"core.hooksPath={os.devnull}", "clone", *options, source, str(target))
-    else:
-        _make_repository(target)
+    source = _git("rev-parse", "--show-toplevel", at=repository).strip()
+    # Through a pack: copying thousands of loose objects one by one takes seconds.
+    options = ("--quiet", "--no-local", "--template=")
+    _git("-c", f"core.hooksPath={os.devnull}", "clone", *options, source, str(target))
+    (target / marker).touch()
+
+
+def build_repository(target: Path) -> None:
+    """Make the small repository anew, the same commits each time; a folder that is not ours is refused.
+
+    Raises:
+        ConfigurationError: `target` holds files and was not made here.
+        PrerequisiteError: git is missing or refuses.
+    """
+    marker = Path(".git", MARKER)
+    _clear(target, marker)
+    _make_repository(target)
     (target / marker).touch()
 
 

@@ -31,6 +31,11 @@ class Refusal:
     code: str
     message: str
 
+    @property
+    def asks_person(self) -> bool:
+        """Whether a person may still allow a single call."""
+        return self.code in {"APPROVAL_REQUIRED", "TOOL_NOT_APPROVED"}
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:

@@ -23,8 +23,6 @@ from pml.schemas.sanitiser import sanitise
 from pml.schemas.times import to_rfc3339
 
 ARGUMENTS_BYTES_MAX = 1_048_576
-# A person may allow these calls one by one.
-_ASKED = frozenset({"APPROVAL_REQUIRED", "TOOL_NOT_APPROVED"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +85,7 @@ def _prepared(
     granted = grant(node.tool, resolved.arguments, draft.catalog.permissions, server)
     consent = granted if isinstance(granted, Refusal) else None
     if isinstance(granted, Refusal):
-        if strictly or granted.code not in _ASKED:
+        if strictly or not granted.asks_person:
             return _refused(node, granted.code, "PERMISSION", granted.message)
         granted = grant_if_approved(node.tool, resolved.arguments, draft.catalog.permissions, server)
     written = canonical_json(resolved.arguments)

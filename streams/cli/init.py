@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from pml.streams.cli.output import Json, note, print_json
 
+EXISTS = "exists, left as it is"
 PML_TOML = """\
 # Settings of PML; `pml config` shows all of them. A variable PML_KAFKA__PORT goes before [kafka] port.
 data_dir = ".pml"
@@ -56,30 +58,90 @@ tasks:
     arguments: {timezone: {type: parameter, parameter_name: elsewhere}}
     depends_on: [here]
 """
+EXAMPLE_SERVERS = """\
+# The MCP servers that the workflows here call. A relative `cwd` is relative to this file.
+mcpServers:
+  git:
+    command: @PYTHON@
+    args: [-m, mcp_server_git, --repository, .]  # pip install mcp-server-git
+    cwd: repository
+  time:
+    command: @PYTHON@
+    args: [-m, mcp_server_time, --local-timezone, UTC]  # pip install mcp-server-time
+  files:
+    command: @PYTHON@
+    args: [-m, pml.deploy.examples.files_server, --root, world, --log, calls.jsonl]
+    cwd: .
+"""
 FILES = {
     "pml.toml": PML_TOML,
     "mcp-servers.yaml": MCP_SERVERS,
     "mcp-permissions.yaml": MCP_PERMISSIONS,
     "workflow.yaml": WORKFLOW,
 }
+EXAMPLES = "pml.deploy.examples"
 
 
 def init(
     folder: Annotated[Path, typer.Argument(help="Where to; made if it is missing.")] = Path("."),
+    examples: Annotated[
+        bool,
+        typer.Option("--examples", help="Three servers, what they work on, and ten workflows to try."),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Write files to begin with: pml.toml, mcp-servers.yaml, mcp-permissions.yaml, workflow.yaml.
 
-    What exists is left as it is.
+    What exists is left as it is. With --examples: a folder and a git repository of a small made-up product,
+    servers and permissions for them, workflows/ and decisions/.
 
-    Examples: pml init · pml init my-project
+    Examples: pml init · pml init my-project · pml init try --examples
     """
     folder.mkdir(parents=True, exist_ok=True)
-    written = [name for name in FILES if not (folder / name).exists()]
-    for name in written:
-        text = FILES[name].replace("@PYTHON@", sys.executable)
-        (folder / name).write_text(text, encoding="utf-8")
-    for name in FILES:
-        note(f"{folder / name}: {'written' if name in written else 'exists, left as it is'}")
+    texts = {name: text.replace("@PYTHON@", sys.executable) for name, text in _texts(examples).items()}
+    written = [name for name in texts if _write(folder / name, texts[name])]
+    for name in texts:
+        note(f"{folder / name}: {'written' if name in written else EXISTS}")
+    if examples:
+        written += _build_world(folder)
     if json:
         print_json({"folder": str(folder.absolute()), "written": written})
+
+
+def _texts(examples: bool) -> dict[str, str]:
+    """The files by their paths."""
+    if not examples:
+        return FILES
+    place = files(EXAMPLES)
+    workflows = {
+        f"{kind}/{file.name}": file.read_text(encoding="utf-8")
+        for kind in ("workflows", "decisions")
+        for file in sorted((place / kind).iterdir(), key=lambda file: file.name)
+        if file.name.endswith(".yaml")
+    }
+    permissions = (place / "mcp-permissions.yaml").read_text(encoding="utf-8")
+    own = {"mcp-servers.yaml": EXAMPLE_SERVERS, "mcp-permissions.yaml": permissions}
+    return {"pml.toml": PML_TOML, **own, **workflows}
+
+
+def _write(path: Path, text: str) -> bool:
+    """Whether it was not there."""
+    if path.exists():
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return True
+
+
+def _build_world(folder: Path) -> list[str]:
+    """What the servers work on, where it does not exist."""
+    from pml.deploy.examples import world
+
+    made = []
+    for name, build in (("world", world.build), ("repository", world.build_repository)):
+        exists = (folder / name).exists()
+        if not exists:
+            build(folder / name)
+            made.append(name)
+        note(f"{folder / name}: {EXISTS if exists else 'written'}")
+    return made

@@ -26,6 +26,8 @@ def _group() -> None:
 def list_tools(json: Json = False) -> None:
     """List the tools that the bridge found, whether they may run, and whether they may run early.
 
+    One that `asks` runs where a person approves the single call (`pml approvals`).
+
     Examples: pml tools list · pml tools list --json
     """
     from pml.streams.bridge.permissions_file import read_permissions
@@ -113,4 +115,5 @@ def _tell(settings: Settings, tool: str, entry: dict[str, Any], *, as_json: bool
 
 def _row(row: dict[str, Any]) -> tuple[Any, ...]:
     name = row["tool"] or f"{row['server']} ({row['status']})"
-    return name, row["allowed"], row["speculable"], row["scope"], row["effect"], shortened(row["why"], 90)
+    may_run = "asks" if row["asks_person"] else row["allowed"]
+    return name, may_run, row["speculable"], row["scope"], row["effect"], shortened(row["why"], 90)

@@ -57,7 +57,8 @@ def test_each_tool_is_listed_with_what_it_may_do_and_why_not() -> None:
     )
     rows = {row["tool"]: row for row in tool_rows({"git": GIT, "mail": GONE}, permissions)}
     assert (rows["git:log"]["allowed"], rows["git:log"]["speculable"]) == (True, True)
-    assert not rows["git:reset"]["allowed"]
+    assert not rows["git:log"]["asks_person"]
+    assert (rows["git:reset"]["allowed"], rows["git:reset"]["asks_person"]) == (False, True)
     assert "pml tools approve git:reset" in rows["git:reset"]["why"]
     assert (rows[None]["server"], rows[None]["why"]) == ("mail", "its command does not exist")
 

@@ -134,6 +134,25 @@ def test_init_writes_files_that_everything_else_reads(pml: Pml) -> None:
     assert (folder / "workflow.yaml").read_text() == "mine"
 
 
+def test_init_with_examples_writes_what_they_need(pml: Pml) -> None:
+    folder = Path("try")
+    written = orjson.loads(pml("init", "try", "--examples", "--json").stdout)["written"]
+    assert read_servers(folder / "mcp-servers.yaml").enabled().keys() == {"files", "git", "time"}
+    permissions = PermissionFile.model_validate(yaml.safe_load((folder / "mcp-permissions.yaml").read_text()))
+    workflows = [path for kind in ("workflows", "decisions") for path in sorted((folder / kind).iterdir())]
+    assert len(workflows) == 10
+    for path in workflows:
+        tools = {task.tool for task in Workflow.model_validate(yaml.safe_load(path.read_text())).tasks}
+        assert all(permissions.find(tool or "") for tool in tools)
+    assert (folder / "world" / "package.json").is_file()
+    assert (folder / "repository" / ".git").is_dir()
+    (folder / "world" / "package.json").write_text("mine")
+    again = orjson.loads(pml("init", "try", "--examples", "--json").stdout)
+    assert len(written) == 15
+    assert again["written"] == []
+    assert (folder / "world" / "package.json").read_text() == "mine"
+
+
 def test_schemas_are_one_document_or_one_file_each(pml: Pml) -> None:
     whole = orjson.loads(pml("schema", "export").stdout)
     assert {"workflow", "run.start", "task.completed", "call.run", "catalog.tool"} <= whole.keys()
