@@ -63,7 +63,7 @@ async def verdict(workshop: Workshop) -> Counts:
     _check_decided_once(workshop, events)
     _check_calls(events, calls)
     effects = _check_effects(workshop, events)
-    await _check_store(workshop, {(record.partition, record.offset) for record in records if counted(record)})
+    await check_store(workshop, {(record.partition, record.offset) for record in records if counted(record)})
     ends = Counter(event.type for event in events if event.type in ENDS)
     return Counts(
         runs=len(workshop.submissions),
@@ -79,18 +79,18 @@ async def verdict(workshop: Workshop) -> Counts:
     )
 
 
-async def read_topic(workshop: Workshop, topic: str) -> list[Any]:
+async def read_topic(workshop: Workshop, topic: str, partitions: int = SESSION_PARTITIONS) -> list[Any]:
     """Every record of a topic, in order of its partitions."""
     consumer = AIOKafkaConsumer(
         **client_options(workshop.settings), enable_auto_commit=False, auto_offset_reset="earliest"
     )
     await consumer.start()
     try:
-        partitions = [TopicPartition(topic, number) for number in range(SESSION_PARTITIONS)]
-        consumer.assign(partitions)
-        ends = await consumer.end_offsets(partitions)
+        pairs = [TopicPartition(topic, number) for number in range(partitions)]
+        consumer.assign(pairs)
+        ends = await consumer.end_offsets(pairs)
         found: list[Any] = []
-        while any([await consumer.position(partition) < ends[partition] for partition in partitions]):
+        while any([await consumer.position(pair) < ends[pair] for pair in pairs]):
             fetched = await consumer.getmany(timeout_ms=200)
             for records in fetched.values():
                 found.extend(records)
@@ -189,7 +189,7 @@ def _check_effects(workshop: Workshop, events: list[Event]) -> int:
     return len(written)
 
 
-async def _check_store(workshop: Workshop, wanted: set[tuple[int, int]]) -> None:
+async def check_store(workshop: Workshop, wanted: set[tuple[int, int]]) -> None:
     """ClickHouse holds each counted event once, and nothing else."""
     give_up = time.monotonic() + STORE_TIMEOUT_S
     while len(stored := await asyncio.to_thread(_stored, workshop)) < len(wanted):

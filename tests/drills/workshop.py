@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -88,11 +89,30 @@ def drill_settings(folder: Path, kafka: str, store: str, prefix: str) -> Setting
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A process that was found dead, with its exit code, and when (seconds since 1970)."""
+
+    name: str
+    pid: int
+    code: int
+    at_s: float
+
+
 class Workshop:
-    """Starts and ends roles, and keeps work coming."""
+    """Starts and ends roles, and keeps work coming.
+
+    Args:
+        roles: what runs, by the name of its process; several roles of one process are separated by spaces.
+    """
 
     def __init__(
-        self, settings: Settings, broker: EmbeddedKafka, store: EmbeddedServer, store_folder: Path
+        self,
+        settings: Settings,
+        broker: EmbeddedKafka,
+        store: EmbeddedServer,
+        store_folder: Path,
+        roles: Mapping[str, str] = dict(zip(STARTED, STARTED, strict=True)),
     ) -> None:
         self.settings = settings
         self.broker = broker
@@ -100,16 +120,18 @@ class Workshop:
         self.store_folder = store_folder
         self.ledger = settings.mcp_servers.parent / "ledger.jsonl"
         self.submissions: list[Submission] = []
+        self.kept = dict(roles)
+        self.found_dead: list[Ended] = []
         self._roles: dict[str, subprocess.Popen[bytes]] = {}
 
     async def set_up(self) -> None:
         """Topics, tables, and every role."""
         await ensure_topics(self.settings)
         await asyncio.to_thread(migrate_store, self.settings)
-        for role in STARTED:
-            self.start(role)
-        for role in STARTED:
-            await self.until_ready(role)
+        for name, role in self.kept.items():
+            self.start(role, name=name)
+        for name, role in self.kept.items():
+            await self.until_ready(name, role)
 
     def start(
         self, role: str, crash_at: str | None = None, name: str | None = None
@@ -122,7 +144,7 @@ class Workshop:
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "pml.streams.cli", "worker", role],
+                [sys.executable, "-m", "pml.streams.cli", "worker", *role.split()],
                 stdout=output,
                 stderr=output,
                 env=environment,
@@ -161,6 +183,14 @@ class Workshop:
         self._roles[name].kill()
         self._roles[name].wait()
 
+    def pid(self, name: str) -> int:
+        """Its process id."""
+        return self._roles[name].pid
+
+    def terminate(self, name: str) -> None:
+        """SIGTERM: it should end cleanly."""
+        self._roles[name].terminate()
+
     def pause(self, name: str) -> None:
         """SIGSTOP: it does not know that time goes on."""
         os.kill(self._roles[name].pid, signal.SIGSTOP)
@@ -186,9 +216,11 @@ class Workshop:
 
     async def _tend(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
-            for role in STARTED:
-                if not self.alive(role):
-                    self.start(role)
+            for name, role in list(self.kept.items()):
+                if not self.alive(name):
+                    process = self._roles[name]
+                    self.found_dead.append(Ended(name, process.pid, int(process.returncode), time.time()))
+                    self.start(role, name=name)
             await _wait(stop, 1)
 
     async def tear_down(self) -> None:

@@ -124,7 +124,7 @@ class Observer:
             self.ledger.note(f"void: {len(records)} records at {records[0].partition}/{records[0].offset}")
             return
         self.counted += len(records)
-        before = dict(self.causes)
+        fresh: dict[tuple[str, int, int], int] = {}
         touched: set[bytes] = set()
         for record in records:
             event = decode_event(record.value)
@@ -135,24 +135,25 @@ class Observer:
                 taken: Any = event.data
                 self.owners[record.partition, record.offset] = taken.owner
                 continue
-            self._cause(event, record, before)
+            self._cause(event, record, fresh)
             self._fold(event, record)
             touched.add(record.key)
+        self.causes |= fresh
         for key in touched:
             self._accounts(self.lives[key])
             self._sources(self.lives[key])
 
-    def _cause(self, event: Event, record: Record, before: dict[tuple[str, int, int], int]) -> None:
+    def _cause(self, event: Event, record: Record, fresh: dict[tuple[str, int, int], int]) -> None:
         """Each input is decided once, in order, from the partition and session that it belongs to."""
         cause, check = event.cause, self.ledger.check
         assert cause is not None
         place = (cause.topic, cause.partition, cause.offset)
-        check("an input is decided once", place not in before, lambda: f"{event.id} repeats {place}")
-        if place not in self.causes:
+        check("an input is decided once", place not in self.causes, lambda: f"{event.id} repeats {place}")
+        if place not in fresh:
             highest = self.highest.get(place[:2], -1)
             check("inputs are decided in order", cause.offset > highest, lambda: f"{place} after {highest}")
             self.highest[place[:2]] = max(highest, cause.offset)
-        self.causes[place] = event.offset
+        fresh[place] = event.offset
         check("an input is decided where it lies", cause.partition == record.partition, lambda: event.id)
         lane = self.broker.lane(place[:2])
         there = cause.offset < lane.end

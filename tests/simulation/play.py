@@ -21,16 +21,17 @@ from tests.simulation import faults
 from tests.simulation.broker import Draft
 from tests.simulation.datasets import real_workflow
 from tests.simulation.diary import log_of
-from tests.simulation.ledger import Violation
+from tests.simulation.ledger import Ledger, Violation
 from tests.simulation.loop import SimulatedLoop, Stuck
 from tests.simulation.loop import play as play_loop
-from tests.simulation.observer import Observer
+from tests.simulation.observer import Life, Observer
 from tests.simulation.people import Decider
 from tests.simulation.plays import Plot, plot_of
 from tests.simulation.settings import NUMBERS, session_names
 from tests.simulation.stage import Stage, key_of
 from tests.simulation.tools import Toolbox, usual_tools
 from tests.simulation.workload import random_workflow
+from tests.simulation.world import World
 
 STEPS_MAX = 400_000
 FAULTS_S = 22.0
@@ -111,7 +112,7 @@ def submissions(seed: int, plot: Plot, toolbox: Toolbox) -> list[Submission]:
     for tenant, session_id in names[: random.randint(*plot.sessions)]:
         before: str | None = None
         for number in range(1, random.randint(*plot.runs) + 1):
-            source, workflow = _workflow(f"{seed}/workflow/{len(found)}", plot, toolbox)
+            source, workflow = workflow_of(f"{seed}/workflow/{len(found)}", plot, toolbox)
             run_id = f"run_{session_id}_{number}"
             at_s = random.uniform(0.0, 6.0) if random.random() < 0.9 else random.uniform(10.0, 18.0)
             found.append(Submission(at_s, tenant, session_id, run_id, workflow, before, source))
@@ -119,7 +120,7 @@ def submissions(seed: int, plot: Plot, toolbox: Toolbox) -> list[Submission]:
     return sorted(found, key=lambda item: item.at_s)
 
 
-def _workflow(seed: str, plot: Plot, toolbox: Toolbox) -> tuple[str, dict[str, Any]]:
+def workflow_of(seed: str, plot: Plot, toolbox: Toolbox) -> tuple[str, dict[str, Any]]:
     """A recorded workflow now and then, else a drawn one. In recorded ones chance decides what tasks see."""
     random = Random(seed)
     if not (plot.calm or plot.narrow) and random.random() < REAL_SHARE:
@@ -228,8 +229,8 @@ class Director:
         for process in stage.living("orchestrator"):
             stage.compare(process, everything=True)
         for life in stage.observer.lives.values():
-            _replay(stage, life)
-        effects_once(stage)
+            replay(stage.ledger, stage.random, life)
+        effects_once(stage.ledger, stage.world)
         letters = stage.broker.records(stage.topics.dead_letters)
         defects = [r for r in letters if dict(r.headers).get("pml-dlq-stage") == b"decide"]
         stage.ledger.check("no input is undecidable", not defects, lambda: defects[0])
@@ -260,7 +261,7 @@ class Director:
         return sorted(lines, key=lambda line: line[0])
 
 
-def _replay(stage: Stage, life: Any) -> None:
+def replay(ledger: Ledger, random: Random, life: Life) -> None:
     """The log gives the same state, byte for byte, from its beginning and from any prefix."""
     if life.session is None:
         return
@@ -274,9 +275,9 @@ def _replay(stage: Stage, life: Any) -> None:
         name = definition_name(event)
         if name is not None:
             definitions[name] = definition_record(event)
-    check = stage.ledger.check
+    check = ledger.check
     check("a replay gives the same state", encode_session(states[-1]) == wanted, life.events[-1].id)
-    for cut in {stage.random.randrange(len(states)) for _ in range(4)}:
+    for cut in {random.randrange(len(states)) for _ in range(4)}:
         state: Any = decode_session(encode_session(states[cut]), definitions.get)
         for event in life.events[cut + 1 :]:
             state = evolve(state, event)
@@ -287,11 +288,11 @@ def _replay(stage: Stage, life: Any) -> None:
         )
 
 
-def effects_once(stage: Stage) -> None:
+def effects_once(ledger: Ledger, world: World) -> None:
     """No call changed the world twice."""
-    for call_id, ran in stage.world.executions.items():
+    for call_id, ran in world.executions.items():
         writes = [execution for execution in ran if execution.wrote]
-        stage.ledger.check("an unsafe call has its effect at most once", len(writes) <= 1, call_id)
+        ledger.check("an unsafe call has its effect at most once", len(writes) <= 1, call_id)
 
 
 def results_of(observer: Observer) -> dict[str, Any]:

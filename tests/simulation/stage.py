@@ -23,6 +23,7 @@ from pml.streams.connection import partition_for
 from pml.streams.crash_points import passing
 from pml.streams.log.append import InDoubt
 from tests.simulation import bridge, orchestrator
+from tests.simulation.arrivals import Arrivals
 from tests.simulation.bridge import BridgeProcess
 from tests.simulation.broker import Broker, Draft
 from tests.simulation.faust_double import CHANGELOG
@@ -30,7 +31,7 @@ from tests.simulation.groups import Group
 from tests.simulation.ledger import Ledger
 from tests.simulation.loop import PROCESS, Killed, Process, SimulatedLoop
 from tests.simulation.network import Network
-from tests.simulation.observer import Observer, Started
+from tests.simulation.observer import Observer
 from tests.simulation.orchestrator import OrchestratorProcess
 from tests.simulation.plays import Plot
 from tests.simulation.promises import Promises
@@ -90,7 +91,8 @@ class Stage:
         }
         self.orchestrators: dict[Process, OrchestratorProcess] = {}
         self.bridges: dict[Process, BridgeProcess] = {}
-        self.reached: Counter[str] = Counter()
+        self.arrivals = Arrivals(self.promises, self.claimed)
+        self.reached = self.arrivals.reached
         self.woken_s: dict[Process, float] = {}
         self.taken_away: dict[str, dict[str, Any]] = {}
         self.switched, self.switched_s = "on", 0.0
@@ -267,17 +269,8 @@ class Stage:
     ) -> None:
         """A call has come to its tool."""
         check = self.ledger.check
-        started = self.observer.calls.get(call_id)
-        check("a call that runs follows from the log", started is not None, call_id)
+        self.arrivals.look(spec, arguments, call_id, early)
         check("a call does not run twice at once in one bridge", not self.hands.is_running(call_id), call_id)
-        at_s = self.loop.time() if started is None else started.at_s
-        approved = self.promises.approved(spec.name, at_s) or self._granted(started)
-        check("a tool without approval never runs unasked", approved, lambda: f"{call_id} {spec.name}")
-        if spec.writes(arguments):
-            self.reached[call_id] += 1
-            check("an unsafe call reaches its tool once", self.reached[call_id] == 1, call_id)
-            check("an unsafe call runs under a claim that counts", call_id in self.claimed(), call_id)
-            check("an unsafe call never runs early", not early, call_id)
         process = PROCESS.get()
         if early and process is not None and self.switched == "off":
             since_s = self.loop.time() - max(self.switched_s, self.woken_s.get(process, 0.0))
@@ -285,13 +278,6 @@ class Stage:
         again = self.hands.has_run(call_id) and self.plot.patience_s == QUICK_S
         check("a bridge runs no call that it answered", not again, call_id)
         self.look_at_slots(process)
-
-    def _granted(self, started: Started | None) -> bool:
-        """Whether a person approved the task of this call."""
-        if started is None:
-            return False
-        event = started.event
-        return (started.key, event.epoch, event.run_id or "", started.data.task_id) in self.observer.granted
 
     def claimed(self) -> set[str]:
         """Calls with a claim that counts."""

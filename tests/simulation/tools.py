@@ -145,7 +145,7 @@ def answer(spec: ToolSpec, arguments: Mapping[str, Any], values: Mapping[str, st
     if spec.kind == "clock":
         return _shaped(spec, arguments, {"value": str(tick)})
     if spec.kind == "pure":
-        return _shaped(spec, arguments, {"value": digest(arguments)})
+        return _shaped(spec, arguments, {"value": digest(sorted(arguments.items()))})
     (touched,) = spec.touches(arguments)
     if spec.kind == "list":
         found = World(dict(values)).under(touched)
