@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import shutil
 import sys
 import tempfile
@@ -20,6 +21,8 @@ def main(words: Sequence[str]) -> int:
     wanted = arguments(words)
     folder = Path(wanted.folder or tempfile.mkdtemp(prefix=f"pml-chaos-{wanted.seed}-")).absolute()
     folder.mkdir(parents=True, exist_ok=True)
+    # A broker that is away is what is wanted here; the client need not say so each time.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     outcome = asyncio.run(play(wanted.seed, wanted.seconds or wanted.minutes * 60, folder))
     if wanted.json:
         sys.stdout.write(json.dumps(as_dict(outcome, folder), indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""All topics and the servers' own log, read at the end and gone through in the order in which things happened.
+"""All topics and the servers' own log, read at the end and gone through in the order of time.
 
 The simulation's reader and checks look at each record as they do in the simulation. Times are the broker's
 and the servers', of one machine, in whole milliseconds; what happened in the same one is put in the order
@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from pml.processors.workflow import Catalog
+from pml.processors.workflow import Catalog, Policy
 from pml.schemas.codec import decode_catalog, decode_claim, decode_event
 from pml.schemas.events import Event
-from pml.schemas.topics import SESSION_PARTITIONS
-from pml.streams.log.reader import counted, header
+from pml.schemas.topics import SESSION_PARTITIONS, Topics
+from pml.streams.log.reader import counted
 from pml.streams.orchestrator.role import policy
 from tests.chaos.faults import Fault
 from tests.chaos.journal import Journal
@@ -38,6 +38,8 @@ VIOLATIONS_MAX = 50
 SNAPSHOTS_S = 40.0
 # After a broker is back, or a role woke, its catalog counts as out of contact until it has heard something.
 CONTACT_S = 10.0
+# How long a bridge without trouble may take to read a call.
+PATIENCE_S = 5.0
 Step = tuple[int, int, int, Callable[[], None]]
 
 
@@ -64,7 +66,7 @@ class Findings(Ledger):
 
 
 class Expectations(Promises):
-    """The simulation's, where nobody sees what an owner knew: out of contact it may have speculated or not."""
+    """The simulation's; near trouble an owner may have been out of contact, and speculated or not."""
 
     faults: Sequence[Fault] = ()
 
@@ -75,41 +77,72 @@ class Expectations(Promises):
         return [replace(found[-1], switches={**found[-1].switches, "contact": "off"}), *found]
 
 
-class Reading:
-    """Everything that was written, and what the simulation's checks say of it."""
+@dataclass
+class Written:
+    """What an installation wrote: the topics, the servers' own log, and when what was in trouble."""
 
-    def __init__(self, workshop: Workshop, toolbox: Toolbox, faults: list[Fault]) -> None:
-        self._workshop, self._toolbox = workshop, toolbox
-        self.topics = workshop.settings.topics
-        self.policy = policy(workshop.settings)
+    policy: Policy
+    topics: Topics
+    faults: list[Fault]
+    journal: list[dict[str, Any]]
+    records: dict[str, list[Record]] = field(default_factory=dict)
+
+    @property
+    def events(self) -> list[tuple[int, Event]]:
+        """The events that count, with their partition, in order of the log."""
+        return [
+            (record.partition, decode_event(record.value))
+            for record in self.records[self.topics.events]
+            if counted(record)
+        ]
+
+
+async def everything_written(workshop: Workshop, faults: list[Fault]) -> Written:
+    """Read all of it."""
+    topics = workshop.settings.topics
+    journal = list(Journal(Path(workshop.store_folder) / "journal.jsonl").lines())
+    written = Written(policy(workshop.settings), topics, faults, journal)
+    sessions = (topics.commands, topics.events, topics.tool_calls, topics.call_claims, topics.tool_outcomes)
+    lengths = {**dict.fromkeys(sessions, SESSION_PARTITIONS), topics.catalog: 1, topics.dead_letters: 1}
+    for topic, partitions in lengths.items():
+        found = await read_topic(workshop, topic, partitions)
+        written.records[topic] = [_record(record) for record in found]
+    return written
+
+
+def _record(found: Any) -> Record:
+    place = (found.topic, found.partition, found.offset)
+    return Record(*place, found.timestamp, found.key, found.value, tuple(found.headers))
+
+
+class Reading:
+    """What the simulation's checks say of what was written."""
+
+    def __init__(self, written: Written, toolbox: Toolbox) -> None:
+        self._written, self._toolbox = written, toolbox
+        self.topics = written.topics
         self.clock = Clock()
         clock: Any = self.clock
         self.findings = Findings(clock)
         self.findings.found = []
         self.shelf = Broker(lambda: round(self.clock.now_s * 1000))
         self.world = World()
-        self.observer = Observer(self.shelf, self.topics, self.findings, self.policy.hash_key)
-        self.observer.session_ttl_ms = self.policy.session_ttl_ms
+        self.observer = Observer(self.shelf, self.topics, self.findings, written.policy.hash_key)
+        self.observer.session_ttl_ms = written.policy.session_ttl_ms
+        self.observer.patience_s = PATIENCE_S
         self.promises = Expectations(
-            self.observer, self.findings, self.world, toolbox, self.policy, snapshots_s=SNAPSHOTS_S
+            self.observer, self.findings, self.world, toolbox, written.policy, snapshots_s=SNAPSHOTS_S
         )
-        self.promises.faults = faults
+        self.promises.faults = written.faults
         self.claimed: set[str] = set()
         self.arrivals = Arrivals(self.promises, lambda: self.claimed)
-        self.journal: list[dict[str, Any]] = []
-
-    async def read(self) -> None:
-        """Fetch all of it."""
-        topics = self.topics
-        for topic in (topics.commands, topics.events, topics.tool_calls, topics.call_claims):
-            await self._fetch(topic)
-        await self._fetch(topics.tool_outcomes)
-        await self._fetch(topics.catalog, 1)
-        await self._fetch(topics.dead_letters, 1)
-        self.journal = list(Journal(Path(self._workshop.store_folder) / "journal.jsonl").lines())
+        for records in written.records.values():
+            for record in records:
+                self.shelf.lane((record.topic, record.partition)).records.append(record)
 
     def go_through(self) -> None:
         """Look at everything, then at what has become of it."""
+        self._look_for_gaps()
         for at_ms, _, _, look in heapq.merge(*self._lanes(), key=lambda step: step[:3]):
             self.clock.now_s = max(self.clock.now_s, at_ms / 1000)
             look()
@@ -118,31 +151,15 @@ class Reading:
             replay(self.findings, random, life)
         effects_once(self.findings, self.world)
         letters = self.shelf.records(self.topics.dead_letters)
-        defects = [record for record in letters if header(record, "pml-dlq-stage") == b"decide"]
-        self.findings.check("no input is undecidable", not defects, lambda: defects[0])
-        self.findings.check("nothing good is a dead letter", not letters, lambda: letters[0])
+        self.findings.check("nothing is a dead letter", not letters, lambda: letters[0])
 
-    @property
-    def events(self) -> list[Record]:
-        """The events that count."""
-        return [record for record in self.shelf.records(self.topics.events) if counted(record)]
-
-    async def _fetch(self, topic: str, partitions: int = SESSION_PARTITIONS) -> None:
-        for record in await read_topic(self._workshop, topic, partitions):
-            lane = self.shelf.lane((topic, record.partition))
-            # A compacted topic has gaps; nobody asks for its records by offset.
-            assert topic == self.topics.catalog or record.offset == len(lane.records), f"a gap in {topic}"
-            lane.records.append(
-                Record(
-                    topic,
-                    record.partition,
-                    record.offset,
-                    record.timestamp,
-                    record.key,
-                    record.value,
-                    tuple(record.headers),
-                )
-            )
+    def _look_for_gaps(self) -> None:
+        """Coordinates of payloads are offsets: nothing may be missing before them."""
+        for topic, records in self._written.records.items():
+            for record in records if topic != self.topics.catalog else ():
+                lane = self.shelf.lane((topic, record.partition))
+                whole = record.offset < lane.end and lane.records[record.offset] is record
+                self.findings.check("a partition has no gap", whole, lambda r=record: r)
 
     # ---- what happened, in order
 
@@ -152,12 +169,12 @@ class Reading:
         yield sorted(self._effects(), key=lambda step: step[:3])
         for number in range(SESSION_PARTITIONS):
             yield self._batches(number)
-            yield self._each(topics.tool_calls, number, 2, lambda record: observer.landed([record]))
+            yield self._each(topics.tool_calls, number, 2, self._call)
             yield self._each(topics.call_claims, number, 3, self._claim)
             yield self._each(topics.tool_outcomes, number, 5, lambda record: observer.landed([record]))
         yield (
             (line["at_ms"], 4, place, lambda line=line: self._reached(line))
-            for place, line in enumerate(self.journal)
+            for place, line in enumerate(self._written.journal)
             if line["kind"] == "reached"
         )
 
@@ -168,7 +185,7 @@ class Reading:
             yield latest_ms, rank, number, lambda record=record: look(record)
 
     def _batches(self, number: int) -> Iterator[Step]:
-        """The events of one input lie together, and count together; what is written once more is another batch."""
+        """The events of one input lie together and count together; what is written again is another batch."""
         batch: list[Record] = []
         last: Event | None = None
         for record in self.shelf.lane((self.topics.events, number)).records:
@@ -185,9 +202,17 @@ class Reading:
         return batch[0].timestamp, 1, batch[0].partition, lambda: self.observer.landed(batch)
 
     def _effects(self) -> Iterator[Step]:
-        for place, line in enumerate(self.journal):
+        for place, line in enumerate(self._written.journal):
             if line["kind"] == "ran":
                 yield line["at_ms"], 0, place, lambda line=line: self._ran(line)
+
+    def _call(self, record: Record) -> None:
+        """A bridge that is not in trouble takes it at once: from then on it knows what a task waits for."""
+        self.observer.landed([record])
+        at_s = record.timestamp / 1000
+        trouble = (f for f in self._written.faults if f.began_s - PATIENCE_S < at_s < f.ended_s + SNAPSHOTS_S)
+        if not any(trouble):
+            self.observer.handled(record.partition, record.offset + 1)
 
     def _ran(self, line: dict[str, Any]) -> None:
         call_id, wrote = line["call_id"], bool(line.get("wrote"))
@@ -210,7 +235,7 @@ class Reading:
 
     def _snapshots(self) -> Iterator[Step]:
         """The catalogs that owners may have decided with: as published, and as one out of contact has it."""
-        catalog = Catalog(self.policy)
+        catalog = Catalog(self._written.policy)
         made: list[tuple[int, Catalog]] = []
         for record in self.shelf.records(self.topics.catalog):
             if record.value is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,9 @@ def lines(outcome: Outcome, folder: Path) -> Iterator[str]:
     )
     yield (
         f"eligible calls {outcome.eligible['eligible']}, speculated {outcome.eligible['speculated']} "
-        f"({outcome.share:.0%}); settings {outcome.settings}"
+        f"({outcome.speculated:.0%}); settings {outcome.settings}"
     )
+    yield f"runs that failed because something was away {outcome.late} ({outcome.late_share:.0%})"
     for title in TABLES:
         counts = getattr(outcome, title)
         yield f"{title.replace('_', ' ')}"
@@ -48,5 +49,10 @@ def lines(outcome: Outcome, folder: Path) -> Iterator[str]:
 
 def as_dict(outcome: Outcome, folder: Path) -> dict[str, Any]:
     """For programs."""
-    share = round(outcome.share, 3)
-    return {**asdict(outcome), "eligible_calls_speculated": share, "folder": str(folder)}
+    plain = {item.name: getattr(outcome, item.name) for item in fields(outcome)}
+    shares = {
+        "eligible_calls_speculated": round(outcome.speculated, 3),
+        "late_runs": round(outcome.late_share, 3),
+    }
+    violations = [asdict(item) for item in outcome.violations]
+    return {**plain, **shares, "violations": violations, "folder": str(folder)}

@@ -1,4 +1,4 @@
-"""The simulation's tools as files: what real servers serve, what the bridge starts, what an operator allowed."""
+"""The simulation's tools as files: what servers serve, what the bridge starts, what an operator allowed."""
 
 from __future__ import annotations
 
@@ -35,6 +35,11 @@ def read_tools(folder: Path, server: str | None = None) -> Iterator[ToolSpec]:
         spec = ToolSpec(**{**said, **lists, "hints": ToolHints(**said["hints"])})
         if server is None or spec.server == server:
             yield spec
+
+
+def toolbox_of(folder: Path) -> Toolbox:
+    """The tools that an installation had."""
+    return Toolbox({spec.name: spec for spec in read_tools(folder)})
 
 
 def write_troubles(folder: Path, troubles: Mapping[str, float]) -> None:

@@ -110,6 +110,11 @@ class Post:
         self.counts[f"command: {command.type}"] += 1
 
     @property
+    def asked(self) -> set[str]:
+        """The runs that were asked for."""
+        return {command.run_id or "" for command in self.sent.values() if command.type == "run.start"}
+
+    @property
     def idle(self) -> bool:
         """Whether Kafka has everything."""
         return not self._waiting
