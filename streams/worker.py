@@ -44,6 +44,8 @@ STALL_S = 60.0
 WATCH_S = 1.0
 # A role finishes its chunk and leaves its group in one or two seconds; a produce request may take 20.
 STOP_TIMEOUT_S = 25.0
+# What was cancelled then ends at once; a client whose broker is gone may hold on to its threads all the same.
+CANCEL_TIMEOUT_S = 3.0
 FROZEN_EXIT_CODE = 70
 # Faust's consumer has a thread of its own, which by default waits 5 ms for a busy one. Measured with this:
 # a layer takes a sixth less of our time.
@@ -154,8 +156,13 @@ def _keep_what_is_loaded() -> None:
 async def _until_signalled(settings: Settings, names: Sequence[str]) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+
+    def told() -> None:
+        stop.set()
+        end_in_time(STOP_TIMEOUT_S + 2 * CANCEL_TIMEOUT_S)
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, told)
     end_if_frozen(loop)
     await run_roles(settings, names, stop)
     log.info("stopped")
@@ -168,18 +175,29 @@ async def _run_together(
         asyncio.create_task(_run_one(settings, role, healths[role.name], stop), name=role.name)
         for role in roles
     ]
+    told = asyncio.create_task(stop.wait())
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        await asyncio.wait((*tasks, told), return_when=asyncio.FIRST_COMPLETED)
     finally:
         stop.set()
-        _, unfinished = await asyncio.wait(tasks, timeout=STOP_TIMEOUT_S)
-        for task in unfinished:
-            log.error("did not stop in time", role=task.get_name(), after_s=STOP_TIMEOUT_S)
-            task.cancel()
-        results = await asyncio.gather(*tasks, return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
+        unfinished = await _stopped(tasks)
+    for task in tasks:
+        if task not in unfinished:
+            task.result()
+    if unfinished:
+        names = ", ".join(sorted(task.get_name() for task in unfinished))
+        raise PMLError(f"{names} did not stop within {STOP_TIMEOUT_S:g} s and was cut off, as kill -9 would")
+
+
+async def _stopped(tasks: Sequence[asyncio.Task[None]]) -> set[asyncio.Task[None]]:
+    """Wait for tasks that were told to stop; those that did not in time are cancelled and returned."""
+    _, unfinished = await asyncio.wait(tasks, timeout=STOP_TIMEOUT_S)
+    for task in unfinished:
+        log.error("did not stop in time", role=task.get_name(), after_s=STOP_TIMEOUT_S)
+        task.cancel()
+    if unfinished:
+        await asyncio.wait(unfinished, timeout=CANCEL_TIMEOUT_S)
+    return unfinished
 
 
 async def _run_one(settings: Settings, role: Role, health: Health, stop: asyncio.Event) -> None:
@@ -228,6 +246,18 @@ def end_if_frozen(loop: asyncio.AbstractEventLoop, frozen_s: float = STALL_S) ->
     threading.Thread(target=_watch_loop, args=(loop, frozen_s), name="frozen-loop-watch", daemon=True).start()
 
 
+def end_in_time(timeout_s: float) -> None:
+    """End the process with code 70 if it still lives after so long, whatever its libraries wait for."""
+    timer = threading.Timer(timeout_s, _end)
+    timer.daemon = True
+    timer.start()
+
+
+def _end() -> None:
+    faulthandler.dump_traceback()
+    os._exit(FROZEN_EXIT_CODE)
+
+
 def _watch_loop(loop: asyncio.AbstractEventLoop, frozen_s: float) -> None:
     turned = threading.Event()
     frozen_since_s = 0.0
@@ -242,5 +272,4 @@ def _watch_loop(loop: asyncio.AbstractEventLoop, frozen_s: float) -> None:
             time.sleep(WATCH_S)
         else:
             frozen_since_s += WATCH_S
-    faulthandler.dump_traceback()
-    os._exit(FROZEN_EXIT_CODE)
+    _end()

@@ -16,6 +16,7 @@ from tests.chaos.toolbox import write_troubles
 from tests.chaos.verdict import Outcome, judge_log, judge_roles, judge_runs, judge_store
 from tests.chaos.work import People, Post, Watch, open_work, submit, wanted_runs
 from tests.drills.workshop import Workshop
+from tests.servers.world_server import HANG_S
 from tests.simulation.play import Submission
 from tests.simulation.tools import Toolbox, usual_tools
 
@@ -23,6 +24,8 @@ RUNS_A_SECOND = 1.5
 WRITTEN = "written.pickle"
 # The longest run (80 s), approvals, an unknown call that somebody settles after 20 s, on a busy machine.
 SETTLE_S = 240.0
+# Longer than a tool that hangs.
+SILENCE_S = HANG_S + 2
 LOOK_S = 0.5
 # Faults are at least this often, so that a short play has some of them.
 FAULTS_MIN = 6
@@ -73,6 +76,7 @@ class Scene:
             self.people.rest()
             await asyncio.sleep(1.0)
             await _unless_ended(self._settled(), acts)
+            await _unless_ended(self._silent(), acts)
         finally:
             for act in acts:
                 act.cancel()
@@ -83,6 +87,14 @@ class Scene:
         give_up = time.monotonic() + SETTLE_S
         while (not self.post.idle or open_work(self.watch, self.post)) and time.monotonic() < give_up:
             await asyncio.sleep(LOOK_S)
+
+    async def _silent(self) -> None:
+        """Until the log stands still: calls that nobody waits for any more end, too, and are events."""
+        silent_since_s, events = time.monotonic(), self.watch.events
+        while time.monotonic() - silent_since_s < SILENCE_S:
+            await asyncio.sleep(LOOK_S)
+            if self.watch.events != events:
+                silent_since_s, events = time.monotonic(), self.watch.events
 
     async def judge(self, outcome: Outcome) -> None:
         """Read everything, keep it, and check it."""

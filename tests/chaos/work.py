@@ -66,6 +66,7 @@ class Watch:
         self._settings = settings
         self.lives: dict[bytes, SimpleNamespace] = {}
         self.answered: set[str | None] = set()
+        self.events = 0
 
     async def follow(self) -> None:
         """Read for ever; a broker that is away comes back."""
@@ -92,6 +93,7 @@ class Watch:
         before: Session | None = known.session if known and event.seq else None
         self.lives[record.key] = SimpleNamespace(session=evolve(before, event))
         self.answered.add(event.command_id)
+        self.events += 1
 
 
 class Post:

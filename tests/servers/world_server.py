@@ -20,7 +20,7 @@ from tests.chaos.toolbox import read_tools
 from tests.simulation.tools import ToolFailed, ToolSpec
 
 # Longer than any time-out of a task; whatever the call does happens then, when nobody waits for it.
-HANG_S = 12.0
+HANG_S = 8.0
 LATENCY_S = (0.01, 0.3)
 SLOWER = 6
 

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import urllib.request
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -50,9 +51,30 @@ class Stuck(Steady):
         await stop.wait()
 
 
+class Deaf(Steady):
+    """It does not hear that it should stop, as Faust where its broker is gone."""
+
+    name = "deaf"
+
+    async def run(self, stop: asyncio.Event) -> None:
+        self.health.ready()
+        await asyncio.Event().wait()
+
+
+class Stubborn(Deaf):
+    name = "stubborn"
+
+    async def run(self, stop: asyncio.Event) -> None:
+        with suppress(asyncio.CancelledError):
+            await super().run(stop)
+        await asyncio.sleep(0.5)
+
+
 @pytest.fixture
 def settings(kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    roles = {role.name: f"{__name__}:{role.__name__}" for role in (Steady, Failing, Leaving, Stuck)}
+    roles = {
+        role.name: f"{__name__}:{role.__name__}" for role in (Steady, Failing, Leaving, Stuck, Deaf, Stubborn)
+    }
     monkeypatch.setattr(worker, "ROLES", roles)
     prefix = f"w{uuid.uuid4().hex[:8]}."
     return Settings.load(data_dir=tmp_path, kafka={"bootstrap_servers": kafka, "topic_prefix": prefix})
@@ -92,6 +114,24 @@ async def test_one_failing_role_stops_the_others_and_ends_the_process(settings: 
 async def test_a_role_that_leaves_without_being_told_is_an_error(settings: Settings) -> None:
     with pytest.raises(PMLError, match="without being told"):
         await run_roles(settings, ["leaving"], asyncio.Event())
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("name", ["deaf", "stubborn"])
+async def test_a_role_that_does_not_stop_when_told_is_cut_off_in_bounded_time(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(worker, "STOP_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(worker, "CANCEL_TIMEOUT_S", 0.1)
+    stop = asyncio.Event()
+    running = asyncio.create_task(run_roles(settings, ["steady", name], stop))
+    await until_ready(settings, name)
+    stop.set()
+    with pytest.raises(PMLError, match=f"^{name} did not stop within 0.1 s"):
+        async with asyncio.timeout(5):
+            await running
+    assert states(settings)["steady"] == "stopped"
+    await asyncio.sleep(0.6 if name == "stubborn" else 0)
 
 
 @pytest.mark.integration
@@ -138,6 +178,18 @@ def test_a_loop_that_does_not_turn_any_more_ends_the_process() -> None:
     )
     assert done.returncode == FROZEN_EXIT_CODE
     assert "in main" in done.stderr
+
+
+def test_a_process_that_was_told_to_stop_ends_whatever_its_libraries_wait_for() -> None:
+    code = (
+        "import threading; from pml.streams.worker import end_in_time;"
+        "end_in_time(0.2); threading.Thread(target=threading.Event().wait).start()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=False
+    )
+    assert done.returncode == FROZEN_EXIT_CODE, done.stderr
+    assert "in wait" in done.stderr
 
 
 @pytest.mark.integration
