@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup test demo check format typecheck bench bench-speculation drill simulate up down clean
+.PHONY: help setup test demo check format typecheck bench bench-speculation drill simulate chaos up down clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -23,6 +23,11 @@ setup: $(STAMP) ## Install everything into .venv
 SEEDS ?= 2000
 simulate: $(STAMP) ## Play SEEDS=2000 deterministic sessions with every fault, and hunt every mutant
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --mutants all --branches 60
+
+MINUTES ?= 10
+SEED ?= 1
+chaos: $(STAMP) ## Play SEED=1 against real parts for MINUTES=10 while they are killed, stopped and paused
+	@$(BIN)/python -m tests.chaos --minutes $(MINUTES) --seed $(SEED)
 
 demo: $(STAMP) ## Set everything up and run the demo workflows with and without speculation
 	@$(BIN)/pml demo
