@@ -133,7 +133,7 @@ def simulate_one(predictor: Predictor, seed: int, outcomes: int = OUTCOMES) -> S
             windows.append(Window(learning.outcomes, learning.value, learning.ema))
         if learning.outcomes >= outcomes:
             break
-    return _judged(predictor, tuple(windows))
+    return judged(predictor, tuple(windows))
 
 
 def _candidates(predictor: Predictor, seed: int) -> Iterator[tuple[float, bool]]:
@@ -144,7 +144,8 @@ def _candidates(predictor: Predictor, seed: int) -> Iterator[tuple[float, bool]]
         yield from zip(said.tolist(), (truth < predictor.right(said)).tolist(), strict=True)
 
 
-def _judged(predictor: Predictor, windows: tuple[Window, ...]) -> Simulated:
+def judged(predictor: Predictor, windows: tuple[Window, ...]) -> Simulated:
+    """Whether these windows have settled, when, and what to say of it."""
     settled_after = _settled_after(windows)
     after = [w.threshold for w in windows if settled_after is not None and w.outcomes >= settled_after]
     swing = max(after) - min(after) if after else 0.0

@@ -17,6 +17,8 @@ it takes one, the line `----`, and what came out: one line an event with all its
     reach [KIND TASK]                       the earliest deadline comes; or one is named that is not due
     lose command RUN | result TASK | speculation TASK    a full value is past its retention
     switch on|shadow|off [SCOPE]            pml speculation on|shadow|off
+    state                                   nothing comes in; what is kept of the session is printed, by
+                                            position as `record.py` writes it, and the deadline that is next
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ import yaml
 
 from pml.processors.speculation.branches import branch_key
 from pml.processors.speculation.thresholds import scope_of
-from pml.processors.workflow import Step, Unreadable
+from pml.processors.workflow import Step, Unreadable, deadline, encode_session
 from pml.schemas.calls import CallRun
 from pml.schemas.catalog import (
     BranchStats,
@@ -86,6 +88,8 @@ class Scenario:
     def carry_out(self, block: Block) -> str:
         """What a command answers, printed."""
         name, *words = shlex.split(block.command)
+        if name == "state":
+            return "\n".join(self._kept())
         step = getattr(self, f"_{name}")(yaml.safe_load(block.body) if block.body else None, *words)
         return "\n".join(self._printed(step)) if step is not None else "ok"
 
@@ -209,6 +213,20 @@ class Scenario:
     def _call(self, task: str) -> str:
         run_id, _, task_id = task.rpartition("/")
         return self.world.call_of(task_id, run_id or None)
+
+    def _kept(self) -> Iterator[str]:
+        session = self.world.session
+        assert session is not None
+        record = json.loads(encode_session(session))
+        runs, speculations = record.pop("runs"), record.pop("speculations")
+        yield f"  session {json.dumps(record)}"
+        for number, tasks, run in ((index, run[11], run) for index, run in enumerate(runs)):
+            yield f"  run {json.dumps([*run[:11], len(tasks), *run[12:]])}"
+            yield from (f"    task {number}/{name} {json.dumps(row)}" for name, row in tasks.items())
+        yield from (f"  speculation {json.dumps(row)}" for row in speculations)
+        found = deadline(session)
+        if found is not None:
+            yield f"  deadline {found.kind} {found.run_id} {found.target} {found.attempt} at {found.due_at_ms}"
 
     def _printed(self, step: Step) -> Iterator[str]:
         self._calls |= {call.task_id: call for call in step.calls}

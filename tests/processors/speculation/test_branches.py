@@ -12,6 +12,8 @@ from pml.processors.speculation.branches import (
     OUTCOMES_MAX,
     TELL_FROM,
     BranchCounts,
+    branch_key,
+    branch_parts,
     branch_probability,
     count_outcome,
 )
@@ -54,3 +56,13 @@ def test_outcomes_beyond_the_limit_share_one() -> None:
     assert len(branch.counts) == OUTCOMES_MAX + 1
     assert branch.counts[OTHER_OUTCOMES] == 20
     assert branch.counts["case:0"] == 2
+
+
+def test_a_key_holds_any_name_and_reads_back() -> None:
+    assert branch_key("local", "a/b c", "d/1") == "local/a%2Fb%20c/d%2F1"
+    assert branch_parts("local/a%2Fb%20c/d%2F1") == ("local", "a/b c", "d/1")
+
+
+def test_a_change_of_just_a_hundredth_is_told() -> None:
+    assert BranchCounts({"x": 1, "y": 97}, {"x": 0, "y": 97, "z": 1}).stale, "0.02 now, 0.01 told"
+    assert not BranchCounts({"x": 1, "y": 98}, {"x": 0, "y": 98, "z": 1}).stale
