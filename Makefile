@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup test demo check format typecheck bench bench-speculation drill simulate chaos up down clean
+.PHONY: help setup test demo check format typecheck bench bench-speculation drill simulate chaos mutants up down clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -28,6 +28,10 @@ MINUTES ?= 10
 SEED ?= 1
 chaos: $(STAMP) ## Play SEED=1 against real parts for MINUTES=10 while they are killed, stopped and paused
 	@$(BIN)/python -m tests.chaos --minutes $(MINUTES) --seed $(SEED)
+
+SAMPLE ?= 0
+mutants: $(STAMP) ## Change the core in one place at a time; its tests must notice 85 % (SAMPLE=700: some of them)
+	@$(BIN)/python -m tests.mutation --sample $(SAMPLE) --jobs 2
 
 demo: $(STAMP) ## Set everything up and run the demo workflows with and without speculation
 	@$(BIN)/pml demo

@@ -15,6 +15,8 @@ from typing import Any
 
 # A mutant of a bound may build lists without end. What the tests need is a small part of this.
 MEMORY_BYTES = 1 << 30
+# Only what sleeps lives this many times as long as it computes; a busy machine gives little time to each.
+WAITS = 100
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def _live(work: Callable[[], Any], writes: int, cpu_s: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_BYTES, used + MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(10 * cpu_s)
+    signal.alarm(WAITS * cpu_s)
     _silence()
     _tell(work, writes)
 

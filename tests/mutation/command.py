@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from tests.mutation.hunting import Hunt, each
+from tests.mutation.hunting import Hunt, Verdict, each
 from tests.mutation.mutants import Module, Mutant, modules
 from tests.mutation.report import Report
 from tests.mutation.survivors import gone, load
@@ -91,10 +91,13 @@ def _hunt(wanted: argparse.Namespace, chosen: list[tuple[Module, Mutant]], repor
     with bar:
         task = bar.add_task("mutants", total=len(chosen), living=0)
 
-        def told(verdict: object) -> None:
-            report.verdicts.append(verdict)  # type: ignore[arg-type]
+        def told(verdict: Verdict) -> None:
+            report.verdicts.append(verdict)
             bar.update(task, advance=1, living=len(report.tried) - report.killed)
             bar.refresh()
+            if not verdict.killed:
+                line = f"{len(report.verdicts)}: {verdict.fate}: {verdict.mutant.name}"
+                bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
         sources = [(root / folder).resolve() for folder in wanted.sources]
         hunt = Hunt(sources, [str(root / test) for test in wanted.tests], chosen, wanted.jobs, told)

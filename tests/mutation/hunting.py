@@ -21,7 +21,9 @@ from tests.mutation.patching import Functions, Importing, exchange, forget
 Fate = Literal["killed", "timed out", "survived", "not reached", "stillborn"]
 # The judges of a mutant may take this many times as long as without it; then it hangs.
 PATIENCE = 5
-LEAST_S = 5
+LEAST_S = 2
+# Loading the tests again takes this long at most.
+IMPORT_S = 10
 OPTIONS = (
     "-qq",
     "-s",
@@ -102,7 +104,8 @@ class Hunt:
                 self.told(Verdict(mutant, "not reached"))
                 continue
             work = self._work(module, mutant, functions, [items[name] for name in names], found)
-            allowed = max(LEAST_S, math.ceil(PATIENCE * sum(map(reach.seconds.__getitem__, names))))
+            allowed = LEAST_S + math.ceil(PATIENCE * sum(map(reach.seconds.__getitem__, names)))
+            allowed += 0 if found else IMPORT_S
             for ended in children.start(mutant, work, allowed):
                 self._tell(ended)
         for ended in children.rest():
