@@ -226,7 +226,8 @@ class Scenario:
         yield from (f"  speculation {json.dumps(row)}" for row in speculations)
         found = deadline(session)
         if found is not None:
-            yield f"  deadline {found.kind} {found.run_id} {found.target} {found.attempt} at {found.due_at_ms}"
+            of = f"{found.run_id} {found.target} {found.attempt}"
+            yield f"  deadline {found.kind} {of} at {found.due_at_ms}"
 
     def _printed(self, step: Step) -> Iterator[str]:
         self._calls |= {call.task_id: call for call in step.calls}

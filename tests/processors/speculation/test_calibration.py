@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 import numpy as np
+import pytest
 
 from pml.processors.speculation.adaptation import HIGHEST, LOWEST, WANTED_FROM, WANTED_TO, WINDOW
 from pml.processors.speculation.calibration import (
@@ -113,7 +112,8 @@ def test_the_swing_is_what_the_threshold_moves_once_it_has_settled() -> None:
     found = judged(STEADY, windows(0.5, *[0.85] * SETTLED_WINDOWS, thresholds=thresholds))
     assert found.swing == pytest.approx(0.13)
     assert found.settled
-    wild = judged(STEADY, windows(*[0.85] * SETTLED_WINDOWS, thresholds=(0.6, *[0.8] * (SETTLED_WINDOWS - 1))))
+    thresholds = (0.6, *[0.8] * (SETTLED_WINDOWS - 1))
+    wild = judged(STEADY, windows(*[0.85] * SETTLED_WINDOWS, thresholds=thresholds))
     assert wild.verdict == "settles within 50 outcomes, but swings by 0.20"
     assert not wild.settled
     assert judged(STEADY, windows(0.5)).swing == 0
