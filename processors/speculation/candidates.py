@@ -56,7 +56,7 @@ def open_nodes(draft: Draft, run: Run) -> Iterator[Node]:
     for number in range(first, min(first + draft.catalog.policy.speculation_depth, len(layers))):
         for name in layers[number]:
             task, node = run.task(name), run.node(name)
-            if name in tried or task.status != "pending" or task.barred:
+            if name in tried or task.status != "pending" or task.barred or _undecidable(run, node):
                 continue
             if skip_reason(run, node) is None and not (number > first and _doomed(run, name, doomed)):
                 yield node
@@ -91,6 +91,11 @@ def pending_touches(draft: Draft, run: Run, layer: int) -> list[str]:
         if node.layer < layer and not task.ended and task.status != "running":
             found.extend(_writes(task) if task.call else _unstarted(draft, node))
     return found
+
+
+def _undecidable(run: Run, node: Node) -> bool:
+    """Whether a task will fail because a decision before it could not be evaluated."""
+    return any(run.decisions.get(condition.node) == "error" for condition in node.conditions)
 
 
 def _doomed(run: Run, task_id: str, known: dict[str, bool]) -> bool:
@@ -136,8 +141,6 @@ def _confidence(
         for condition in run.node(name).conditions
         if condition.node not in run.decisions
     }
-    if any(run.decisions.get(condition.node) == "error" for condition in node.conditions):
-        return 0.0, "branch"
     confidence = 1.0
     for decision_id, outcome in sorted(undecided):
         tenant, workflow_type = draft.session.tenant, run.workflow_type

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -10,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pml.processors.speculation.branches import branch_key
-from pml.schemas.catalog import BranchStats, CatalogRecord, ThresholdOverride
+from pml.processors.workflow import Step
+from pml.schemas.catalog import BranchStats, CatalogRecord, ServerTools, ThresholdOverride
+from pml.schemas.events import SpeculationStarted
 from tests.processors.session_world import SessionWorld, catalog, data_of
 
 DECISIONS = ("d1", "d2", "d3")
@@ -122,3 +125,161 @@ def test_a_task_behind_one_that_failed_is_not_begun_however_deep() -> None:
     step = found.answer(found.call_of("a"), code="NOT_FOUND")
     started = [event.data for event in step.events if event.type == "speculation.started"]
     assert [getattr(data, "task_id", "") for data in started] == ["e"]
+
+
+READ = {"tool": "files:read_file", "arguments": {"path": "a.md"}}
+LIST = {"tool": "files:list_dir", "arguments": {"path": "docs"}}
+SEARCH = {"tool": "files:search", "arguments": {"text": "todo"}}
+
+
+def begun(step: Step) -> list[str]:
+    """The tasks whose calls were begun early."""
+    return [event.data.task_id for event in step.events if isinstance(event.data, SpeculationStarted)]
+
+
+def test_a_confidence_of_just_the_threshold_begins() -> None:
+    """(1 + 1) / (1 + 1 + 2) is one half exactly, as is the threshold."""
+    found = world({"d1": (1, 1)}, threshold=0.5)
+    found.start(workflow({"d1": "true"}))
+    told = data_of(found.answer(found.call_of("quick"), {"first": "a.md"}), "speculation.started")
+    assert (told.confidence, told.threshold, told.influence) == (0.5, 0.5, None)
+
+
+def test_a_confidence_just_below_the_margin_is_planned_and_further_below_nothing() -> None:
+    """One half is a margin of 0.05 below 0.55, to the bit."""
+    for threshold, types in ((0.55, ["speculation.planned"]), (0.5500000001, [])):
+        found = world({"d1": (1, 1)}, threshold=threshold)
+        found.start(workflow({"d1": "true"}))
+        step = found.answer(found.call_of("quick"), {"first": "a.md"})
+        assert [event.type for event in step.events if event.type.startswith("speculation.")] == types
+
+
+def test_what_lacked_confidence_is_planned_once() -> None:
+    found = world({"d1": (1, 1)}, threshold=0.52)
+    plan = workflow({"d1": "true"})
+    plan["tasks"].insert(1, {"id": "other", **LIST, "arguments": {"path": "src"}})
+    found.start(plan)
+    found.answer(found.call_of("quick"), {"first": "a.md"})
+    found.answer(found.call_of("other"), {"first": "b.md"})
+    assert len(found.of_type("speculation.planned")) == 1
+
+
+def test_a_task_whose_decision_could_not_be_evaluated_is_not_begun() -> None:
+    """Whatever the threshold: it will fail, as soon as its layer is released."""
+    found = world({}, threshold=0.0)
+    decision = {"id": "d1", "expression": "quick.missing > 0"}
+    broken = {"id": "late", **READ, "depends_on": ["slow"], "condition": [{"node": "d1", "outcome": "true"}]}
+    tasks = [{"id": "quick", **LIST}, {"id": "slow", **SEARCH}, broken]
+    found.start({"tasks": tasks, "decisions": [decision]})
+    step = found.answer(found.call_of("quick"), {"first": "a.md"})
+    assert [event.type for event in step.events if event.type.startswith("speculation.")] == []
+
+
+def test_runs_of_a_session_speculate_each_for_itself() -> None:
+    """A task of the same name in another run has been tried: that says nothing of this one."""
+    found = SessionWorld()
+    for run_id, path in (("run_1", "a.md"), ("run_2", "b.md")):
+        late = {"id": "late", **READ, "arguments": {"path": path}, "depends_on": ["quick"]}
+        quick = {"id": "quick", **LIST, "arguments": {"path": run_id}}
+        slow = {"id": "slow", "tool": "files:search", "arguments": {"text": run_id}}
+        found.start({"tasks": [quick, slow, {**late, "depends_on": ["quick", "slow"]}]}, run_id)
+    found.answer(found.call_of("quick", "run_1"), {"first": "x"})
+    started = found.of_type("speculation.started")
+    assert [(event.run_id, event.data.arguments) for event in started] == [
+        ("run_1", {"path": "a.md"}),
+        ("run_2", {"path": "b.md"}),
+    ]
+
+
+def test_what_was_tried_once_is_not_tried_again() -> None:
+    found = SessionWorld()
+    tasks = [
+        {"id": "quick", **LIST},
+        {"id": "slow", **SEARCH},
+        {"id": "late", **READ, "depends_on": ["quick", "slow"]},
+    ]
+    tasks.insert(0, {"id": "other", **LIST, "arguments": {"path": "src"}})
+    found.start({"tasks": tasks})
+    assert begun(found.answer(found.call_of("quick"), {"first": "x"})) == ["late"]
+    found.answer(found.call_of("late"), code="NOT_FOUND")
+    assert begun(found.answer(found.call_of("other"), {"first": "x"})) == []
+
+
+def chain(**policy: Any) -> SessionWorld:
+    """`b` waits for `a` and a slow task, and its early result is there; `c` reads it."""
+    found = SessionWorld(catalog=catalog(speculation_depth=2, **policy))
+    reads = {"type": "reference", "expression": "b.next"}
+    tasks = [
+        {"id": "a", **LIST},
+        {"id": "slow", **SEARCH},
+        {"id": "other", **LIST, "arguments": {"path": "src"}},
+        {"id": "b", **READ, "depends_on": ["a", "slow"]},
+        {"id": "c", "tool": "files:read_file", "arguments": {"path": reads}},
+    ]
+    found.start({"tasks": tasks})
+    found.answer(found.call_of("a"), {"first": "x"})
+    return found
+
+
+def test_a_deeper_call_reads_what_waits() -> None:
+    found = chain()
+    step = found.answer(found.call_of("b"), {"next": "n.md"})
+    told = data_of(step, "speculation.started")
+    assert (told.task_id, told.arguments) == ("c", {"path": "n.md"})
+    assert told.sources == (data_of_first(found, "speculation.started").call_id,)
+
+
+def data_of_first(found: SessionWorld, kind: str) -> Any:
+    """The data of the first event of a type."""
+    return found.of_type(kind)[0].data
+
+
+def test_a_deeper_call_reads_nothing_that_is_gone_or_expired() -> None:
+    """What waits is read until its TTL ends, not in that moment."""
+    for wait_ms, expected in ((299_999, ["c"]), (300_000, [])):
+        found = chain()
+        found.catalog = catalog(speculation_depth=1)
+        found.answer(found.call_of("b"), {"next": "n.md"})
+        found.catalog = catalog(speculation_depth=2, run_timeout_ms=10_000_000)
+        found.time_ms += wait_ms
+        assert begun(found.answer(found.call_of("other"), {"first": "x"})) == expected
+    lost = chain()
+    lost.catalog = catalog(speculation_depth=1)
+    lost.answer(lost.call_of("b"), {"next": "n.md"})
+    assert lost.session is not None
+    entry = next(iter(lost.session.speculations.values()))
+    assert entry.result is not None
+    lost.catalog = catalog(speculation_depth=2)
+    lost.lose(entry.result)
+    assert begun(lost.answer(lost.call_of("other"), {"first": "x"})) == []
+
+
+def test_a_server_that_is_not_there_is_asked_nothing_early() -> None:
+    for status in ("unavailable", None):
+        found = SessionWorld()
+        slow = {"id": "slow", "tool": "web:get", "arguments": {"url": "u"}}
+        late = {"id": "late", **READ, "depends_on": ["quick", "slow"]}
+        quick = {"id": "quick", "tool": "time:now", "arguments": {}}
+        found.start({"tasks": [quick, slow, late]})
+        if status:
+            gone = ServerTools(server="files", status=status, error="it does not start")
+            found.catalog = found.catalog.with_record(CatalogRecord(kind="tool", id="files", data=gone))
+        else:
+            left = {name: item for name, item in found.catalog.servers.items() if name != "files"}
+            found.catalog = replace(found.catalog, servers=left)
+        assert begun(found.answer(found.call_of("quick"), {"now": "x"})) == []
+
+
+def test_a_task_that_ran_and_failed_does_not_doom_what_never_needed_it() -> None:
+    """Only what waits for a task that will be skipped is skipped with it; a dead branch dooms nothing more."""
+    found = SessionWorld(catalog=catalog(speculation_depth=3))
+    tasks = [
+        {"id": "a", **LIST},
+        {"id": "b", **SEARCH},
+        {"id": "b2", **READ, "depends_on": ["b"]},
+        {"id": "c", "tool": "files:parse", "arguments": {"text": "c"}, "depends_on": ["a", "b2"]},
+        {"id": "d", "tool": "files:parse", "arguments": {"text": "d"}, "depends_on": ["b2"]},
+        {"id": "e", "tool": "files:parse", "arguments": {"text": "e"}, "depends_on": ["d"]},
+    ]
+    found.start({"tasks": tasks})
+    assert begun(found.answer(found.call_of("a"), code="NOT_FOUND")) == ["b2", "d", "e"]
