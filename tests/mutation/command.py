@@ -9,6 +9,7 @@ import random
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -37,6 +38,9 @@ def main(words: Sequence[str]) -> int:
         floor=wanted.floor,
         gone=gone(reasons, (mutant.name for _, mutant in each(found))),
     )
+    if wanted.again:
+        chosen, report.verdicts = alive(json.loads(wanted.again.read_text()), found)
+        report.whole = len(chosen) + len(report.verdicts) == sum(len(item.mutants) for item in found)
     problem = _hunt(wanted, chosen, report)
     if problem:
         Console(stderr=True).print(problem, style="red", markup=False)
@@ -53,6 +57,9 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
         "--sample", type=int, default=0, help="so many mutants, spread over the modules (default: all)"
     )
     parser.add_argument("--seed", type=int, default=1, help="which of them")
+    parser.add_argument(
+        "--again", type=Path, help="what an earlier --json wrote: try its survivors once more"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--json", action="store_true", help="for programs")
     parser.add_argument("--floor", type=float, default=FLOOR, help="the share that has to be killed")
@@ -64,11 +71,22 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
 
 
 def sampled(found: Sequence[Module], size: int, seed: int) -> list[tuple[Module, Mutant]]:
-    """All mutants, or some of every module, in proportion."""
+    """All mutants, or some of every module, in proportion; mixed, so that what was tried stands for the rest."""
     if not size:
         return list(each(found))
     share = size / max(1, sum(len(module.mutants) for module in found))
-    return [pair for module in found for pair in _some(module, share, seed)]
+    chosen = [pair for module in found for pair in _some(module, share, seed)]
+    random.Random(seed).shuffle(chosen)
+    return chosen
+
+
+def alive(told: dict[str, Any], found: Sequence[Module]) -> tuple[list[tuple[Module, Mutant]], list[Verdict]]:
+    """The mutants that lived when this was told, and the verdicts on the others that still are mutants."""
+    known = {mutant.name: (module, mutant) for module, mutant in each(found)}
+    before = [item for item in told["verdicts"] if item["mutant"] in known]
+    dead = [item for item in before if item["fate"] in {"killed", "timed out"}]
+    lived = [known[item["mutant"]] for item in before if item not in dead]
+    return lived, [Verdict(known[item["mutant"]][1], item["fate"], item["test"]) for item in dead]
 
 
 def _some(module: Module, share: float, seed: int) -> Iterator[tuple[Module, Mutant]]:
@@ -102,6 +120,7 @@ def _hunt(wanted: argparse.Namespace, chosen: list[tuple[Module, Mutant]], repor
         sources = [(root / folder).resolve() for folder in wanted.sources]
         hunt = Hunt(sources, [str(root / test) for test in wanted.tests], chosen, wanted.jobs, told)
         hunt.run()
+    report.whole = report.whole and not hunt.interrupted
     return hunt.problem
 
 

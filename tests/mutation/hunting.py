@@ -62,6 +62,7 @@ class Hunt:
         tests: folders or files of the tests.
         told: called with each verdict.
         problem: why there was no hunt.
+        interrupted: somebody ended it before the last mutant.
     """
 
     sources: Sequence[Path]
@@ -70,6 +71,8 @@ class Hunt:
     jobs: int
     told: Callable[[Verdict], None]
     problem: str | None = None
+    interrupted: bool = False
+    _began: bool = False
     _verdicts: Verdicts = field(default_factory=Verdicts)
     _last: dict[tuple[str, str], str] = field(default_factory=dict)
 
@@ -77,7 +80,8 @@ class Hunt:
         """Collect and hunt."""
         options = [*OPTIONS, "-o", "addopts=--import-mode=importlib", *self.tests]
         code = pytest.main(options, plugins=[self, self._verdicts])
-        if code not in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED} and not self.problem:
+        self.interrupted = code == pytest.ExitCode.INTERRUPTED and self._began
+        if not self._began and not self.problem:
             self.problem = f"the tests could not be collected: {code!r}"
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -92,6 +96,7 @@ class Hunt:
         if reach.failed:
             self.problem = f"tests fail without a mutant: {', '.join(reach.failed[:5])}"
             return True
+        self._began = True
         self._hunt({item.nodeid: item for item in session.items}, reach, functions)
         return True
 
