@@ -71,7 +71,7 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
 
 
 def sampled(found: Sequence[Module], size: int, seed: int) -> list[tuple[Module, Mutant]]:
-    """All mutants, or some of every module, in proportion; mixed, so that what was tried stands for the rest."""
+    """All mutants, or some of every module, in proportion; mixed, so that the first stand for the rest."""
     if not size:
         return list(each(found))
     share = size / max(1, sum(len(module.mutants) for module in found))
