@@ -271,7 +271,7 @@ def test_a_server_that_is_not_there_is_asked_nothing_early() -> None:
 
 
 def test_a_task_that_ran_and_failed_does_not_doom_what_never_needed_it() -> None:
-    """Only what waits for a task that will be skipped is skipped with it; a dead branch dooms nothing more."""
+    """Only what waits for a task that will be skipped is skipped with it."""
     found = SessionWorld(catalog=catalog(speculation_depth=3))
     tasks = [
         {"id": "a", **LIST},

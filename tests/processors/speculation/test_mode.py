@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pml.processors.speculation.distrust import IN_A_ROW, distrusted, one_more
+from pml.processors.speculation.distrust import IN_A_ROW, Divergences, distrusted, one_more, told
 from pml.processors.speculation.mode import for_all, mode_of, strictest
 from pml.schemas.catalog import DivergenceRecord, SpeculationMode
 from pml.schemas.permissions import Permission
@@ -72,3 +72,16 @@ def test_only_divergences_in_a_row_are_kept(answers: list[bool]) -> None:
     row = next((number for number, same in enumerate(reversed(answers)) if same), len(answers))
     expected = [str(number) for number in range(len(answers))][len(answers) - row :][-IN_A_ROW:]
     assert list(times) == expected
+
+
+def test_what_is_known_of_a_tool_follows_its_answers() -> None:
+    known = told(told(Divergences(), "t1", same=False), "t2", same=False)
+    assert known == Divergences(("t1", "t2"))
+    assert told(known, "t3", same=True) == Divergences()
+
+
+def test_three_divergences_are_needed() -> None:
+    times = tuple(f"2023-11-14T22:13:2{number}Z" for number in range(3))
+    assert not distrusted(DivergenceRecord(tool="a:b", diverged_at=times[:2]), None)
+    assert distrusted(DivergenceRecord(tool="a:b", diverged_at=times), None)
+    assert distrusted(DivergenceRecord(tool="a:b", diverged_at=times), Permission(scope="minimal"))

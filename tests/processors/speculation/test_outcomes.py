@@ -79,3 +79,29 @@ def test_the_end_of_a_run_tells_what_its_decisions_came_to(kind: str) -> None:
 
 def test_every_type_that_is_looked_at_is_one_of_the_log() -> None:
     assert set(EVENTS) >= OBSERVED
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "learned"),
+    [
+        ("speculation.verified", {"tool": "git:log", "outcome": "same"}, [("divergence/git:log", True)]),
+        ("speculation.verified", {"tool": "git:log", "outcome": "unknown"}, []),
+        ("speculation.diverged", {"tool": "git:log"}, [("divergence/git:log", False)]),
+    ],
+)
+def test_calling_again_teaches_whether_a_tool_says_the_same(
+    kind: str, data: dict[str, Any], learned: list[tuple[str, bool]]
+) -> None:
+    assert lessons(kind, "local", data) == learned
+
+
+def test_a_verified_hit_is_no_second_success() -> None:
+    context = {"user": "ada", "domain": "docs", "workflow_type": "w"}
+    data = {"tool": "git:log", "outcome": "same", "context": context, "confidence": 0.9, "fate": "served"}
+    assert lessons("speculation.verified", "local", data) == [("divergence/git:log", True)]
+    kinds = [key.split("/")[0] for key, _ in lessons("speculation.diverged", "local", data)]
+    assert kinds == ["divergence"] + ["threshold"] * 4
+
+
+def test_a_run_of_a_workflow_without_a_type_teaches_nothing() -> None:
+    assert lessons("run.completed", "local", {"decisions": {"d": "true"}}) == []

@@ -112,3 +112,27 @@ def test_a_branch_is_as_likely_as_it_was_taken() -> None:
     assert catalog.branch_probability("other", "audit", "d1", "true") == 0.5
     gone = catalog.without("branch_stats", branch_key("local", "audit", "d1"))
     assert gone.branch_probability("local", "audit", "d1", "true") == 0.5
+
+
+@pytest.mark.parametrize("key", ["local", "local/tool=x", "local/", ""])
+def test_what_names_no_context_is_refused(key: str) -> None:
+    with pytest.raises(ValueError, match="names no context"):
+        scope_of(key)
+
+
+def test_a_key_says_its_context() -> None:
+    context = ThresholdContext(user="a/b", domain="c=d", workflow_type="e f")
+    assert context_keys("local", context) == (
+        "local/user=a%2Fb/type=e%20f",
+        "local/domain=c%3Dd/type=e%20f",
+        "local/type=e%20f",
+        "local/default",
+    )
+    read = {level: scope_of(context_key("local", context, level)) for level in LEVELS}
+    empty = {"tenant": "local", "user": None, "domain": None, "workflow_type": None}
+    assert read == {
+        "user": {**empty, "level": "user", "user": "a/b", "workflow_type": "e f"},
+        "domain": {**empty, "level": "domain", "domain": "c=d", "workflow_type": "e f"},
+        "type": {**empty, "level": "type", "workflow_type": "e f"},
+        "default": {**empty, "level": "default"},
+    }

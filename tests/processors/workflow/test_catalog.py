@@ -9,7 +9,18 @@ import pytest
 from pml.processors.speculation.guard import Grant, grant
 from pml.processors.workflow import Catalog, Policy, payload_of
 from pml.schemas.calls import CallEnded, ToolResult
-from pml.schemas.catalog import CatalogData, CatalogRecord, ServerTools, SpeculationSwitch, Tool, ToolHints
+from pml.schemas.catalog import (
+    BranchStats,
+    CatalogData,
+    CatalogRecord,
+    DivergenceRecord,
+    ServerTools,
+    SpeculationSwitch,
+    ThresholdOverride,
+    ThresholdRecord,
+    Tool,
+    ToolHints,
+)
 from pml.schemas.codec import encode
 from pml.schemas.commands import Command, RunStart
 from pml.schemas.errors import UndecodableRecord
@@ -74,3 +85,62 @@ def test_a_full_value_is_read_from_where_it_rests() -> None:
     assert payload_of(TOPICS, "pml.events", b"anything") is None
     with pytest.raises(UndecodableRecord):
         payload_of(TOPICS, "pml.commands", b"{")
+
+
+def learned(outcomes: int) -> ThresholdRecord:
+    """What the projection publishes after so many outcomes."""
+    window = {"previous": 0.92, "ema": 0.88, "success_rate": 1.0, "windows": 1, "outcomes": outcomes}
+    told = {"state": "converged", "reason": "tuned", "changed_at": "2023-11-14T22:13:20.000000Z"}
+    scope = {"tenant": "local", "level": "default"}
+    return ThresholdRecord.model_validate({**scope, "value": 0.8, **window, **told})
+
+
+@pytest.mark.parametrize(
+    ("field", "data"),
+    [
+        ("divergences", DivergenceRecord(tool="files:search", diverged_at=("2023-11-14T22:13:20Z",))),
+        ("thresholds", learned(50)),
+        (
+            "overrides",
+            ThresholdOverride(tenant="local", level="default", value=0.5, changed_at="2023-11-14T22:13:20Z"),
+        ),
+        ("branches", BranchStats(tenant="local", workflow_type="w", decision_id="d", counts={"true": 1})),
+    ],
+)
+def test_what_was_learned_or_set_is_known_until_its_tombstone(field: str, data: Any) -> None:
+    known = catalog().with_record(CatalogRecord(kind=data.KIND, id="one", data=data))
+    known = known.with_record(CatalogRecord(kind=data.KIND, id="two", data=data))
+    assert set(getattr(known, field)) == {"one", "two"}
+    assert set(getattr(known.without(data.KIND, "one"), field)) == {"two"}
+    assert set(getattr(known.without(data.KIND, "none"), field)) == {"one", "two"}
+
+
+def test_of_two_learned_thresholds_the_one_with_more_outcomes_holds_and_of_equals_the_newer() -> None:
+    def value_after(*records: ThresholdRecord) -> float:
+        found = catalog()
+        for data in records:
+            found = found.with_record(CatalogRecord(kind=data.KIND, id="local/default", data=data))
+        return found.thresholds["local/default"].value
+
+    changed = learned(50).model_copy(update={"value": 0.7})
+    assert value_after(learned(50), changed) == 0.7
+    assert value_after(learned(51), changed) == 0.8
+    assert value_after(learned(49), changed) == 0.7
+
+
+def test_limits_and_times_are_what_the_documentation_says() -> None:
+    policy = Policy(hash_key=KEY)
+    assert policy.task_timeout_ms == 30 * 1_000
+    assert policy.queue_timeout_ms == 60 * 1_000
+    assert policy.run_timeout_ms == policy.speculation_ttl_ms == policy.approval_timeout_ms == 300 * 1_000
+    assert policy.bridge_grace_ms == 5 * 1_000
+    assert policy.session_ttl_ms == 24 * 3_600 * 1_000
+    assert policy.cache_bytes == 16 * 1_024 * 1_024
+    assert (policy.runs_live_max, policy.runs_remembered_max, policy.commands_remembered_max) == (
+        64,
+        1_000,
+        1_000,
+    )
+    assert (policy.decision_timeout_ms, policy.on_timeout) == (60 * 1_000, "abort")
+    assert (policy.speculation_depth, policy.speculation_mode, policy.budget_name) == (1, "on", "normal")
+    assert (policy.verified_share, policy.memory_influence, policy.four_eyes) == (0, "off", False)
