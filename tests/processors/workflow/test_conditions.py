@@ -48,6 +48,25 @@ RESULTS: dict[str, Any] = {
         ("[1] == [true]", False),
         ("[1, 'a'] == [1.0, 'a']", True),
         ("1 in [true]", False),
+        ("[1] == [1, 2]", False),
+        ("[1, 2] == [1, 3]", False),
+        ("[] == []", True),
+        ("n2[0] == n2[1]", False),
+        ("n2[0] == n2[0]", True),
+        ("n2[0] == n3", False),
+        ("n1.names == n1.names", True),
+        ("1 < n1.count < 3", False),
+        ("n1.count < 9 < 8", False),
+        ("false or false", False),
+        ("true and true", True),
+        ("false and n9.x", False),
+        ("true or n9.x", True),
+        ("n2[0].id == 1", True),
+        ("n1.count - 1 == 2", True),
+        ("3 <= n1.count", True),
+        ("3 < n1.count", False),
+        ("n1.count >= 4", False),
+        ("'b' > 'a'", True),
     ],
 )
 def test_an_expression_has_this_value(expression: str, value: Any) -> None:
@@ -216,3 +235,10 @@ def test_expressions_mean_what_they_mean_in_python(seed: int) -> None:
 def test_evaluating_never_fails_in_another_way(written: str, results: dict[str, Any]) -> None:
     with suppress(ConditionError):
         assert outcome(written, results)
+
+
+def test_an_expression_may_have_so_many_parts() -> None:
+    """A list and its numbers, each a part, and one for the list's context."""
+    parse(f"[{', '.join(['1'] * (conditions.NODES_MAX - 2))}]")
+    with pytest.raises(ConditionError, match="has 201 parts"):
+        parse(f"[{', '.join(['1'] * (conditions.NODES_MAX - 1))}]")
