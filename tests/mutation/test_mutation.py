@@ -87,7 +87,7 @@ def test_pay():
 
 
 def test_counting():
-    assert (count_to(0), count_to(6)) == (0, 6)
+    assert (count_to(0), count_to(5)) == (0, 5)
 """
 
 
