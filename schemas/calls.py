@@ -8,6 +8,8 @@ from pml.schemas.base import Json, Record
 
 Effect = Literal["read", "write"]
 CallStatus = Literal["ok", "error", "refused", "cancelled", "not_started"]
+LATE_ANSWER_S = 600.0
+"""An unsafe call that overran its time-out is not interrupted; its answer is still taken for this long."""
 
 
 class CallRecord(Record):

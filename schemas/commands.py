@@ -14,7 +14,7 @@ from pml.schemas.calls import ToolResult
 from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.schemas.workflow import Decision, NodeId, Task, Workflow
 
-DeadlineKind = Literal["task", "retry", "run", "speculation", "decision", "approval", "internal"]
+DeadlineKind = Literal["task", "retry", "run", "speculation", "decision", "approval", "internal", "verify"]
 
 
 class CommandData(Model):

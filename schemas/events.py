@@ -211,7 +211,8 @@ class RunRetried(Reopened):
 class TaskResolved(Reopened):
     """What became of a task whose outcome was unknown: a person says so, or the tool answered after all.
 
-    `done`, `not_done`, or `retry`; a result that was given rests at `result_ref`.
+    `done`, `not_done`, or `retry`; a result that was given rests at `result_ref`. `late` where the tool's
+    side says so: the call's own answer, or that of the call `verified_by`, which its entry declares.
     """
 
     TYPE = "task.resolved"
@@ -229,6 +230,7 @@ class TaskResolved(Reopened):
     result_hash: str = ""
     result_bytes: int = 0
     error: CallError | None = None
+    verified_by: str | None = None
 
 
 class ApprovalRequested(EventData):
@@ -416,10 +418,45 @@ class TaskSkipped(EventData):
 
 
 class TaskUnknown(TaskEnded):
-    """Nobody knows whether an unsafe call happened; it is never repeated."""
+    """Nobody knows whether an unsafe call happened; it is never repeated.
+
+    From `verify_at` on the tool that its entry declares is asked.
+    """
 
     TYPE = "task.unknown"
 
+    error: CallError
+    verify_at: str | None = None
+
+
+class TaskVerifying(Started):
+    """A tool that reads is asked whether the unsafe call `unknown_call_id` of a task happened.
+
+    `template` are its arguments as the permissions file writes them, `done` what must hold of its answer.
+    """
+
+    TYPE = "task.verifying"
+
+    attempt: int
+    unknown_call_id: str
+    template: dict[str, Json]
+    done: str
+
+
+class TaskUnverified(EventData):
+    """The tool could not be asked, or its answer says nothing for certain: the task stays unknown.
+
+    `call_id` is the call that asked, where there was one.
+    """
+
+    TYPE = "task.unverified"
+
+    task_id: str
+    attempt: int
+    layer: int
+    tool: str
+    unknown_call_id: str
+    call_id: str | None = None
     error: CallError
 
 
@@ -669,6 +706,8 @@ EVENTS: dict[str, type[EventData]] = {
         TaskFailed,
         TaskSkipped,
         TaskUnknown,
+        TaskVerifying,
+        TaskUnverified,
         InternalStarted,
         InternalEnded,
         SpeculationStarted,

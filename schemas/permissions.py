@@ -25,6 +25,21 @@ class RetryRule(Model):
     backoff_ms: Annotated[int, Field(ge=0, le=60_000)] = 500
 
 
+class VerifyRule(Model):
+    """How to find out whether a write happened: a tool that reads, and what must hold of its answer.
+
+    In texts of `arguments`, `{name}` is the argument of that name of the write; a text that is nothing else
+    is its whole value. `done` is a condition over `result`, the answer, and `arguments`, those of the write.
+    `after_s` is how long a write whose outcome is unknown may still be at work; where it is absent, for as
+    long as the bridge would take its answer.
+    """
+
+    tool: Annotated[str, Field(min_length=3, max_length=300, pattern=r"^[^:*?\[]+:[^*?\[]+$")]
+    arguments: dict[str, Json] = {}
+    done: Annotated[str, Field(min_length=1, max_length=2_000)]
+    after_s: Annotated[float | None, Field(ge=0, le=3_600)] = None
+
+
 class Permission(Model):
     """One entry, for a tool or a glob of tools."""
 
@@ -43,7 +58,7 @@ class Permission(Model):
     cacheable: bool = True
     ttl_s: Annotated[float | None, Field(gt=0, le=86_400)] = None
     timeout_s: Annotated[float | None, Field(gt=0, le=86_400)] = None
-    verify: str | None = None
+    verify: VerifyRule | None = None
     definition: str | None = None
     approved_at: str | None = None
 
@@ -55,6 +70,16 @@ class Permission(Model):
         if value is False:
             return None
         return {"attempts": value} if isinstance(value, int) else value
+
+    @field_validator("verify", mode="before")
+    @classmethod
+    def _no_name_alone(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            raise ValueError(
+                "a tool's name alone does not say what its answer means: "
+                "write {tool: SERVER:TOOL, arguments: {…}, done: CONDITION}"
+            )
+        return value
 
     @field_validator("approved_at", mode="before")
     @classmethod

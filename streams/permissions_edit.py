@@ -9,6 +9,7 @@ import orjson
 import yaml
 from pydantic import ValidationError
 
+from pml.processors.workflow.verify_rule import flaws
 from pml.schemas.codec import explain
 from pml.schemas.errors import ConfigurationError
 from pml.schemas.permissions import PermissionFile
@@ -114,11 +115,13 @@ def _end(node: yaml.Node) -> int:
 def _parsed(path: Path, text: str) -> dict[str, Any]:
     try:
         content = yaml.safe_load(text) or {}
-        PermissionFile.model_validate(_without_empty(content))
+        file = PermissionFile.model_validate(_without_empty(content))
     except yaml.YAMLError:
         raise ConfigurationError(f"{path} is no valid YAML") from None
     except ValidationError as error:
         raise ConfigurationError(f"{path}: {explain(error)}") from None
+    for flaw in flaws(file):
+        raise ConfigurationError(f"{path}: {flaw}")
     assert isinstance(content, dict)
     return _without_empty(content)
 

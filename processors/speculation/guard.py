@@ -86,7 +86,7 @@ def grant_if_approved(
 ) -> Grant:
     """What a call may do once a person has approved it: as its entry says, else as the strictest would."""
     pattern, permission = permissions.find(tool) or ("", Permission())
-    entry = permission.model_copy(update={"approval": "auto", "definition": None})
+    entry = permission.model_copy(update={"approval": "auto", "definition": None, "verify": None})
     granted = grant(tool, arguments, PermissionFile(tools={"*": entry}), server)
     assert isinstance(granted, Grant)
     return replace(granted, pattern=pattern)

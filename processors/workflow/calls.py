@@ -6,7 +6,7 @@ from the full values and compared with what was recorded: different or expired o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from pml.processors.workflow.draft import Results, full_arguments, full_context,
 from pml.processors.workflow.fields import RecordedFields
 from pml.processors.workflow.inputs import Address, GoneCall, Payloads
 from pml.processors.workflow.state import Call, Internal, Run, Session, Source
+from pml.processors.workflow.verify_rule import VerifyFailed, filled
 from pml.schemas.calls import CallRun
 from pml.schemas.canonical import value_hash
 from pml.schemas.times import to_rfc3339
@@ -22,7 +23,10 @@ from pml.schemas.times import to_rfc3339
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A call that must be running, of a task or of a speculation."""
+    """A call that must be running, of a task or of a speculation.
+
+    One that asks what became of a task's write has the `template` of its own arguments.
+    """
 
     run: Run
     task_id: str
@@ -31,6 +35,7 @@ class Wanted:
     call: Call
     speculative: bool
     sources: tuple[Source, ...] = ()
+    template: Mapping[str, Any] | None = None
 
 
 def wanted(session: Session) -> Iterator[Wanted]:
@@ -49,6 +54,10 @@ def wanted(session: Session) -> Iterator[Wanted]:
         yield Wanted(
             session.runs[again.run_id], again.task_id, again.tool, 1, again.call, True, again.sources
         )
+    for item in session.inquiries.values():
+        if item.call is not None:
+            run = session.runs[item.run_id]
+            yield Wanted(run, item.task_id, item.tool, 1, item.call, False, template=item.template)
 
 
 def call_needs(session: Session) -> set[Address]:
@@ -87,7 +96,16 @@ def _arguments(item: Wanted, payloads: Payloads) -> dict[str, Any] | None:
     values = Values(full_context(start), results, fields)
     # What was optional and had no value then has none now: nothing is required a second time.
     resolved = resolve(full_arguments(plan, item.task_id), values, required=frozenset())
-    return resolved.arguments if isinstance(resolved, Resolved) else None
+    if not isinstance(resolved, Resolved):
+        return None
+    return resolved.arguments if item.template is None else _asked(item.template, resolved.arguments)
+
+
+def _asked(template: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+    try:
+        return {name: filled(value, arguments) for name, value in template.items()}
+    except VerifyFailed:
+        return None
 
 
 def _plans(item: Wanted) -> tuple[Address, ...]:
@@ -146,5 +164,6 @@ def call_run(session: Session, item: Wanted, arguments: dict[str, Any]) -> CallR
 
 
 def _approval_id(item: Wanted) -> str | None:
-    approval = None if item.speculative else item.run.task(item.task_id).approval
+    own = not item.speculative and item.template is None
+    approval = item.run.task(item.task_id).approval if own else None
     return approval.approval_id if approval else None

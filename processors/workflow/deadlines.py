@@ -44,6 +44,9 @@ def _deadlines(session: Session) -> Iterator[Deadline]:
             yield Deadline("speculation", entry.run_id, call_id, 1, entry.call.deadline_ms)
     for call_id, again in session.verifications.items():
         yield Deadline("speculation", again.run_id, call_id, 1, again.call.deadline_ms)
+    for call_id, inquiry in session.inquiries.items():
+        due_ms = inquiry.call.deadline_ms if inquiry.call else inquiry.due_ms
+        yield Deadline("verify", inquiry.run_id, call_id, 1, due_ms)
 
 
 def _of_run(run: Run) -> Iterator[Deadline]:

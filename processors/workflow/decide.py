@@ -10,7 +10,7 @@ from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.inputs import Input, Payloads, Step, Unreadable
 from pml.processors.workflow.outcomes import end_call
 from pml.processors.workflow.reached import reach_deadline
-from pml.processors.workflow.resolving import answer_late
+from pml.processors.workflow.resolving import answer_inquiry, answer_late
 from pml.processors.workflow.settling import end_each
 from pml.processors.workflow.starting import reject, start_run
 from pml.processors.workflow.state import Session
@@ -108,7 +108,7 @@ def _obey(draft: Draft, command: Command, known: Session | None) -> None:
 
 def _decide_outcome(draft: Draft, outcome: CallEnded) -> None:
     _sweep(draft)
-    if not answer_late(draft, outcome):
+    if not (answer_late(draft, outcome) or answer_inquiry(draft, outcome)):
         end_call(draft, outcome)
     _speculate_everywhere(draft)
 

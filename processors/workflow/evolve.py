@@ -19,6 +19,7 @@ from pml.processors.workflow.learning import domain_of, learned_name
 from pml.processors.workflow.state import (
     Accounts,
     Call,
+    Inquiry,
     Plan,
     Run,
     RunStatus,
@@ -139,9 +140,13 @@ def _task_started(session: Session, event: e.Event, data: e.TaskStarted) -> Sess
         replaces=_replaces(session, event, data),
         earlier=before.earlier,
         approval=before.approval if data.approval_id else None,
+        crossed=data.effect == "write" and any_overlap(data.touches, unsettled_touches(session)),
     )
-    started = _with_task(session, run, data.task_id, task)
-    return _without_overlapping(started, data.touches) if data.effect == "write" else started
+    if data.effect == "read":
+        return _with_task(session, run, data.task_id, task)
+    crossed = _crossed(session, data.touches)
+    started = _with_task(crossed, crossed.runs[run.run_id], data.task_id, task)
+    return _without_overlapping(started, data.touches)
 
 
 def _task_completed(session: Session, event: e.Event, data: e.TaskCompleted) -> Session:
@@ -181,13 +186,33 @@ def _task_unknown(session: Session, event: e.Event, data: e.TaskUnknown) -> Sess
     before = run.task(data.task_id)
     touches = before.call.touches if before.call else ()
     unknown = replace(before, status="unknown")
-    doubtful = {**session.doubtful, data.call_id or data.task_id: touches}
+    call_id = data.call_id or data.task_id
+    doubtful = {**session.doubtful, call_id: touches}
+    inquiries = session.inquiries
+    if data.verify_at is not None:
+        asked = Inquiry(run.run_id, data.task_id, from_rfc3339(data.verify_at))
+        inquiries = {**inquiries, call_id: asked}
     return _with_task(
-        replace(session, doubtful=doubtful),
+        replace(session, doubtful=doubtful, inquiries=inquiries),
         replace(run, path=(*run.path, data.task_id)),
         data.task_id,
         unknown,
     )
+
+
+def _task_verifying(session: Session, event: e.Event, data: e.TaskVerifying) -> Session:
+    asked = replace(
+        session.inquiries[data.unknown_call_id],
+        tool=data.tool,
+        template=data.template,
+        done=data.done,
+        call=_call(event, data, session.last_event_ms),
+    )
+    return replace(session, inquiries={**session.inquiries, data.unknown_call_id: asked})
+
+
+def _task_unverified(session: Session, _: e.Event, data: e.TaskUnverified) -> Session:
+    return replace(session, inquiries=_without(session.inquiries, data.unknown_call_id))
 
 
 def _task_skipped(session: Session, event: e.Event, data: e.TaskSkipped) -> Session:
@@ -362,6 +387,16 @@ def unsettled_touches(session: Session) -> list[str]:
     return found
 
 
+def _crossed(session: Session, touches: tuple[str, ...]) -> Session:
+    """A write begins: of others that run and change the same, nobody could tell the effects apart."""
+    for run in session.runs.values():
+        for task_id, task in run.tasks.items():
+            writes = run.live and task.status == "running" and task.call and task.call.effect == "write"
+            if writes and task.call and not task.crossed and any_overlap(task.call.touches, touches):
+                session = _with_task(session, session.runs[run.run_id], task_id, replace(task, crossed=True))
+    return session
+
+
 def _with_fresh(session: Session, run_id: str, data: e.TaskCompleted, call: Call) -> Session:
     """The result of a real call in the cache: as one that was used, so every use of it is a repeat."""
     entry = Speculation(
@@ -450,6 +485,8 @@ _HANDLERS: dict[str, Callable[[Session, e.Event, Any], Session]] = {
     e.TaskCompleted.TYPE: _task_completed,
     e.TaskFailed.TYPE: _task_failed,
     e.TaskUnknown.TYPE: _task_unknown,
+    e.TaskVerifying.TYPE: _task_verifying,
+    e.TaskUnverified.TYPE: _task_unverified,
     e.TaskSkipped.TYPE: _task_skipped,
     e.SpeculationStarted.TYPE: _speculation_started,
     e.SpeculationHeld.TYPE: _speculation_held,

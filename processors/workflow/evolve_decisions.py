@@ -45,7 +45,8 @@ def _bounded(session: Session, but: str) -> Session:
     oldest = sorted((run for run in kept if run.run_id != but), key=lambda run: bool(run.unknown))
     given_up = {run.run_id for run in oldest[: len(kept) - KEPT_RUNS_MAX]}
     runs = {name: _stripped(run) if name in given_up else run for name, run in session.runs.items()}
-    return replace(session, runs=runs)
+    inquiries = {name: item for name, item in session.inquiries.items() if item.run_id not in given_up}
+    return replace(session, runs=runs, inquiries=inquiries)
 
 
 def failures(run: Run) -> tuple[str, ...]:
@@ -104,7 +105,12 @@ def _task_resolved(session: Session, event: e.Event, data: e.TaskResolved) -> Se
     changed = replace(run, tasks={**run.tasks, data.task_id: task})
     if task.status == "failed" and not run.node(data.task_id).safe_to_fail:
         changed = replace(changed, first_failure=run.first_failure or data.task_id)
-    settled = replace(session, doubtful=without(session.doubtful, data.call_id))
+    doubtful, inquiries = session.doubtful, session.inquiries
+    settled = replace(
+        session,
+        doubtful=without(doubtful, data.call_id),
+        inquiries=without(inquiries, data.call_id) if data.call_id in inquiries else inquiries,
+    )
     return with_run(settled, _reopened(changed, data))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pml.processors.workflow.inputs import Address, Input, Unreadable
 from pml.processors.workflow.state import Run, Session
 from pml.schemas.calls import CallEnded
-from pml.schemas.commands import Command, RunReplan, RunRetry, TaskResolve
+from pml.schemas.commands import Command, DeadlineReach, RunReplan, RunRetry, TaskResolve
 
 _OPENING = (RunReplan, RunRetry, TaskResolve)
 
@@ -29,11 +29,18 @@ def needs(session: Session | None, source: Input) -> set[Address]:
 
 
 def _opens(session: Session, run: Run, source: Input) -> bool:
-    """Whether an input may bring tasks of a run that are not open yet: a plan, a retry, a late answer."""
+    """Whether an input may bring tasks of a run that are not open yet: a plan, a retry, an answer."""
     message = source.message
     if isinstance(message, Command):
-        return message.run_id == run.run_id and isinstance(message.data, _OPENING)
-    return isinstance(message, CallEnded) and message.call_id in session.doubtful and bool(run.unknown)
+        asks = isinstance(message.data, DeadlineReach) and message.data.kind == "verify"
+        return message.run_id == run.run_id and (asks or isinstance(message.data, _OPENING))
+    return isinstance(message, CallEnded) and bool(run.unknown) and _settles(session, message.call_id)
+
+
+def _settles(session: Session, call_id: str) -> bool:
+    """Whether an answer may settle a task of unknown outcome."""
+    asking = (item.call.call_id for item in session.inquiries.values() if item.call)
+    return call_id in session.doubtful or call_id in asking
 
 
 def _of_whole_run(run: Run) -> set[Address]:

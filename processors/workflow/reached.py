@@ -7,6 +7,7 @@ from pml.processors.workflow.advance import advance
 from pml.processors.workflow.approvals import reach_approval
 from pml.processors.workflow.deciding import reach_decision
 from pml.processors.workflow.draft import Draft
+from pml.processors.workflow.inquiries import reach_inquiry
 from pml.processors.workflow.internal import give_up_internal
 from pml.processors.workflow.outcomes import call_again, retry_at_ms
 from pml.processors.workflow.settling import (
@@ -39,6 +40,9 @@ def reach_deadline(draft: Draft, command: Command, data: DeadlineReach) -> None:
         return
     if data.kind == "internal":
         give_up_internal(draft, data.target)
+        return
+    if data.kind == "verify":
+        reach_inquiry(draft, data.target)
         return
     run_id = command.run_id or ""
     run = next((run for run in draft.runs if run.run_id == run_id and run.live), None)

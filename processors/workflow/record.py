@@ -24,6 +24,7 @@ from pml.processors.workflow.state import (
     Approval,
     Call,
     Counts,
+    Inquiry,
     Internal,
     Pause,
     Plan,
@@ -86,6 +87,8 @@ def encode_session(session: Session) -> bytes:
     }
     if session.verifications:
         fields_["verifications"] = [_again_out(item, topics) for item in session.verifications.values()]
+    if session.inquiries:
+        fields_["inquiries"] = [[name, *_inquiry_out(item)] for name, item in session.inquiries.items()]
     return orjson.dumps(head | fields_ | _internal_out(session))
 
 
@@ -124,6 +127,7 @@ def decode_session(data: bytes, definitions: Callable[[str], bytes | None]) -> S
         internals={item[0]: Internal(*item) for item in record.get("internals", ())},
         influences=record.get("influences", {}),
         verifications={item.call.call_id: item for item in again},
+        inquiries={row[0]: _inquiry_in(row[1:]) for row in record.get("inquiries", ())},
     )
 
 
@@ -264,7 +268,7 @@ def _task_out(task: TaskState, topics: list[str]) -> list[Any]:
         _STATUSES.index(task.status),
         task.attempt,
         _SERVED.index(task.served_by),
-        int(task.speculable) + 2 * int(task.barred) + 4 * int(task.replaces),
+        int(task.speculable) + 2 * int(task.barred) + 4 * int(task.replaces) + 8 * int(task.crossed),
         _address_out(task.result, topics),
         task.serves,
         task.skip_reason,
@@ -290,6 +294,7 @@ def _task_in(row: list[Any], topics: list[str]) -> TaskState:
         speculable=bool(early & 1),
         barred=bool(early & 2),
         replaces=bool(early & 4),
+        crossed=bool(early & 8),
         result=_address_in(result, topics),
         serves=serves,
         skip_reason=skip_reason or "",
@@ -359,6 +364,15 @@ def _again_out(item: Verification, topics: list[str]) -> list[Any]:
 def _again_in(row: list[Any], topics: list[str]) -> Verification:
     values = [*row[:7], _call_in(row[7]), _sources_in(row[8], topics)]
     return Verification(*values)
+
+
+def _inquiry_out(item: Inquiry) -> list[Any]:
+    return [*_values(item)[:-1], _call_out(item.call) if item.call else None]
+
+
+def _inquiry_in(row: list[Any]) -> Inquiry:
+    values = [*row[:6], _call_in(row[6]) if row[6] else None]
+    return Inquiry(*values)
 
 
 def _sources_out(sources: tuple[Source, ...], topics: list[str]) -> list[Any]:

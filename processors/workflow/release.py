@@ -8,6 +8,7 @@ from pml.processors.workflow.consent import ask, given
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.evolve import joined_calls
 from pml.processors.workflow.graph import OTHERWISE, Node
+from pml.processors.workflow.inquiries import give_up_overtaken_inquiries
 from pml.processors.workflow.plans import score_overtaken
 from pml.processors.workflow.preparation import Prepared, Unprepared, prepare, started_fields
 from pml.processors.workflow.settling import (
@@ -193,6 +194,7 @@ def _call_tool(draft: Draft, run_id: str, prepared: Prepared, attempt: int) -> N
     if not prepared.reads:
         score_overtaken(draft, prepared.touches)
         give_up_overtaken(draft, prepared.touches)
+        give_up_overtaken_inquiries(draft, prepared.touches)
 
 
 def _overtaken(draft: Draft, prepared: Prepared) -> list[Speculation]:

@@ -1,4 +1,6 @@
-"""A task of unknown outcome is settled: by a person, or by its call's late answer (DESIGN §2, rule 6)."""
+"""A task of unknown outcome is settled: by a person, by its call's late answer, or by the tool that its
+entry declares (DESIGN §2, rule 6).
+"""
 
 from __future__ import annotations
 
@@ -9,18 +11,26 @@ from pml.processors.workflow.consent import NOBODY
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.folding import coordinate_of
 from pml.processors.workflow.inputs import payload_value
-from pml.processors.workflow.obedience import Decision, NotWaiting, known_run, require_person
+from pml.processors.workflow.inquiries import as_failure, find_inquiry, give_up, verdict
+from pml.processors.workflow.obedience import (
+    Decision,
+    NotWaiting,
+    SessionFull,
+    known_run,
+    require_person,
+)
 from pml.processors.workflow.outcomes import failure_of, uncertain
 from pml.processors.workflow.reopening import layer_before, with_dependents
 from pml.processors.workflow.retrying import kept_graph, take_up
 from pml.processors.workflow.settling import safe_error
 from pml.processors.workflow.starting import check_room
-from pml.processors.workflow.state import Run
+from pml.processors.workflow.state import Inquiry, Run
 from pml.schemas.calls import CallEnded, CallError
 from pml.schemas.canonical import canonical_json, value_hash
 from pml.schemas.commands import Command, TaskResolve
+from pml.schemas.errors import PMLError
 from pml.schemas.events import TaskResolved
-from pml.schemas.sanitiser import preview, sanitise
+from pml.schemas.sanitiser import preview, sanitise, sanitise_text
 
 Resolution = Literal["done", "not_done", "retry"]
 
@@ -39,14 +49,60 @@ def resolve_task(draft: Draft, command: Command, data: TaskResolve, decision: De
     stopped = run.waits.abort is not None or run.status == "aborted"
     if stopped and data.resolution == "retry":
         raise NotWaiting(f"{run.run_id} is or was stopped; say whether {data.task_id} was done or not")
-    revived = run.status == "failed" and data.resolution != "not_done" and len(run.unknown) == 1
+    revived = _revives(run, data.resolution)
     if revived:
         check_room(draft)
     _settle(draft, run, data.task_id, data.resolution, decision)
-    if revived:
-        take_up(draft, draft.run(run.run_id), (), decision)
-    if draft.run(run.run_id).live:
-        advance(draft, run.run_id)
+    _go_on(draft, run.run_id, decision if revived else None)
+
+
+def answer_inquiry(draft: Draft, outcome: CallEnded) -> bool:
+    """Settle the task of unknown outcome that a call asked about; whether it was such a call.
+
+    What is done lets its run go on, as a person's word would, where the session has room for it.
+    """
+    found = find_inquiry(draft, outcome.call_id)
+    if found is None:
+        return False
+    unknown_call_id, inquiry = found
+    if outcome.status != "ok" or outcome.result is None:
+        give_up(draft, unknown_call_id, failure_of(outcome), answered=True)
+        return True
+    try:
+        done = verdict(draft, inquiry, payload_value(outcome.result))
+    except PMLError as error:
+        give_up(draft, unknown_call_id, as_failure(error), answered=True)
+        return True
+    _conclude(draft, inquiry, "done" if done else "not_done")
+    return True
+
+
+def _conclude(draft: Draft, inquiry: Inquiry, resolution: Resolution) -> None:
+    run = draft.run(inquiry.run_id)
+    said = sanitise_text(f"{inquiry.done} is {'true' if resolution == 'done' else 'false'}")
+    decision = Decision(decided_by=f"verify:{inquiry.tool}", reason=said, command_hash="")
+    revived = _revives(run, resolution) and _has_room(draft)
+    _settle(draft, run, inquiry.task_id, resolution, decision, late=True, inquiry=inquiry)
+    _go_on(draft, run.run_id, decision if revived else None)
+
+
+def _revives(run: Run, resolution: Resolution) -> bool:
+    return run.status == "failed" and resolution != "not_done" and len(run.unknown) == 1
+
+
+def _has_room(draft: Draft) -> bool:
+    try:
+        check_room(draft)
+    except SessionFull:
+        return False
+    return True
+
+
+def _go_on(draft: Draft, run_id: str, revived_by: Decision | None) -> None:
+    if revived_by is not None:
+        take_up(draft, draft.run(run_id), (), revived_by)
+    if draft.run(run_id).live:
+        advance(draft, run_id)
 
 
 def answer_late(draft: Draft, outcome: CallEnded) -> bool:
@@ -90,7 +146,9 @@ def _settle(
     *,
     late: bool = False,
     error: CallError | None = None,
+    inquiry: Inquiry | None = None,
 ) -> None:
+    asking = draft.session.inquiries.get(_call_id(run, task_id))
     task, graph = run.task(task_id), kept_graph(run)
     roots = {"done": {task_id}, "retry": {task_id}, "not_done": set[str]()}[resolution]
     opened = () if run.waits.abort else with_dependents(run, graph, roots)
@@ -104,13 +162,21 @@ def _settle(
         attempt=task.attempt,
         layer=run.node(task_id).layer,
         tool=run.node(task_id).tool,
-        call_id=task.call.call_id if task.call else "",
+        call_id=_call_id(run, task_id),
         resolution=resolution,
         late=late,
         error=safe_error(error) if error else None,
+        verified_by=inquiry.call.call_id if inquiry and inquiry.call else None,
         **(_result(draft) if resolution == "done" else {}),
     )
     draft.emit(resolved, run)
+    if inquiry is None and asking is not None and asking.call is not None:
+        draft.cancel(run, asking.call.call_id, "settled")
+
+
+def _call_id(run: Run, task_id: str) -> str:
+    call = run.task(task_id).call
+    return call.call_id if call else ""
 
 
 def _result(draft: Draft) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from pml.processors.workflow.plans import score, score_all, score_completed
 from pml.processors.workflow.preparation import resolve_node
 from pml.processors.workflow.state import Call, Run, Source, Speculation, TaskState
 from pml.processors.workflow.verification import give_up_of_run
+from pml.processors.workflow.verify_rule import OVERTAKEN, patience_ms, rule_of
 from pml.schemas.calls import CallError
 from pml.schemas.errors import PMLError
 from pml.schemas.events import (
@@ -26,6 +27,7 @@ from pml.schemas.events import (
     TaskCompleted,
     TaskFailed,
     TaskUnknown,
+    TaskUnverified,
 )
 from pml.schemas.sanitiser import sanitise, sanitise_and_preview, sanitise_text
 from pml.schemas.times import to_rfc3339
@@ -137,9 +139,36 @@ def fail_task(
 def unknown_task(
     draft: Draft, run: Run, task_id: str, error: CallError, started_at: str | None = None
 ) -> None:
-    """Nobody knows whether an unsafe call happened."""
+    """Nobody knows whether an unsafe call happened; where its entry declares how, that is asked later."""
     fields = _ended_fields(draft, run, task_id, None)
-    draft.emit(TaskUnknown(**fields, started_at=started_at, error=safe_error(error)), run)
+    verify_at = _verify_at(draft, run, task_id)
+    draft.emit(
+        TaskUnknown(**fields, started_at=started_at, error=safe_error(error), verify_at=verify_at), run
+    )
+    if run.task(task_id).crossed and rule_of(draft.catalog.permissions, run.node(task_id).tool):
+        draft.emit(_unverified(draft.run(run.run_id), task_id), run)
+
+
+def _unverified(run: Run, task_id: str) -> TaskUnverified:
+    """Its tool is not asked: nobody could tell the effects of two writes apart."""
+    task, node = run.task(task_id), run.node(task_id)
+    return TaskUnverified(
+        task_id=task_id,
+        attempt=task.attempt,
+        layer=node.layer,
+        tool=node.tool,
+        unknown_call_id=task.call.call_id if task.call else task_id,
+        error=OVERTAKEN,
+    )
+
+
+def _verify_at(draft: Draft, run: Run, task_id: str) -> str | None:
+    """When its tool's `verify` is asked; not where another write of the same things ran beside it."""
+    task = run.task(task_id)
+    rule = rule_of(draft.catalog.permissions, run.node(task_id).tool)
+    if rule is None or task.call is None or task.crossed:
+        return None
+    return to_rfc3339(draft.now_ms + patience_ms(rule, task.call.timeout_ms))
 
 
 def safe_error(error: CallError) -> CallError:

@@ -101,7 +101,7 @@ class TaskState:
     `skip_reason` is set where it was skipped; `retry_ms` where it waits for its next attempt; `barred`
     where its speculation failed or expired and is not begun again; `replaces` where it was speculated with
     other arguments and its own result may take that one's place in the cache; `earlier` counts the attempts
-    before it was opened again.
+    before it was opened again; `crossed` where another write of what it changes ran beside it.
     """
 
     status: TaskStatus = "pending"
@@ -118,6 +118,7 @@ class TaskState:
     skip_reason: str = ""
     earlier: int = 0
     approval: Approval | None = None
+    crossed: bool = False
 
     @property
     def awaits_approval(self) -> bool:
@@ -180,6 +181,23 @@ class Verification:
     result_hash: str
     call: Call
     sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """A tool is asked whether an unsafe call of unknown outcome happened: from `due_ms` on, once.
+
+    `call` is there as soon as it is asked, and with it the `tool`, the `template` of its arguments and what
+    must hold of its answer to say that the call was `done`.
+    """
+
+    run_id: str
+    task_id: str
+    due_ms: int
+    tool: str = ""
+    template: Mapping[str, Any] = field(default_factory=dict)
+    done: str = ""
+    call: Call | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +314,7 @@ class Session:
 
     `obeyed` holds the hash of each command that settled something, by its id (rule 4).
     `internals` are calls of the server `pml` that run, by call id. `influences` is what memory answered to
-    live runs: by run and tool, what the past adds to a confidence.
+    live runs: by run and tool, what the past adds to a confidence. `inquiries` are by the unknown call.
     """
 
     tenant: str
@@ -313,11 +331,13 @@ class Session:
     internals: Mapping[str, Internal] = field(default_factory=dict)
     influences: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     verifications: Mapping[str, Verification] = field(default_factory=dict)
+    inquiries: Mapping[str, Inquiry] = field(default_factory=dict)
 
     @property
     def live(self) -> bool:
         """Whether a run of it has not ended, or an answer is awaited."""
-        return bool(self.verifications) or any(run.live for run in self.runs.values())
+        awaited = bool(self.verifications or self.inquiries)
+        return awaited or any(run.live for run in self.runs.values())
 
     @property
     def run_ids(self) -> tuple[str, ...]:

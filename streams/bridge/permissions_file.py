@@ -8,6 +8,7 @@ from pathlib import Path
 import orjson
 from pydantic import ValidationError
 
+from pml.processors.workflow.verify_rule import flaws
 from pml.schemas.codec import explain
 from pml.schemas.errors import ConfigurationError
 from pml.schemas.permissions import PermissionFile
@@ -25,9 +26,12 @@ def read_permissions(path: Path) -> PermissionFile:
     if not path.exists():
         return PermissionFile()
     try:
-        return PermissionFile.model_validate(load_yaml(path))
+        file = PermissionFile.model_validate(load_yaml(path))
     except ValidationError as error:
         raise ConfigurationError(f"{path}: {explain(error)}") from None
+    for flaw in flaws(file):
+        raise ConfigurationError(f"{path}: {flaw}")
+    return file
 
 
 def permissions_hash(file: PermissionFile) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import mcp_types as types
 
-from pml.schemas.calls import CallEnded, CallError
+from pml.schemas.calls import LATE_ANSWER_S, CallEnded, CallError
 from pml.schemas.identifiers import INTERNAL_SERVER, split_tool
 from pml.schemas.times import to_rfc3339
 from pml.streams.bridge.builtin import Builtin
@@ -19,9 +19,6 @@ from pml.streams.bridge.server import Server
 from pml.streams.bridge.session import ServerUnavailable, Session
 from pml.streams.clock import Clock, now_ms
 from pml.streams.crash_points import crash_point
-
-# An unsafe call that overran its time-out is not interrupted; its answer is still taken for this long.
-LATE_S = 600.0
 
 Request = asyncio.Task[types.CallToolResult]
 
@@ -113,7 +110,7 @@ class Runner:
 
     async def _answer_late(self, call: Call, request: Request, started_at: str, began_s: float) -> None:
         try:
-            await asyncio.wait({request}, timeout=LATE_S)
+            await asyncio.wait({request}, timeout=LATE_ANSWER_S)
             if not request.done():
                 return
             status, result, error = self._read(call, request)

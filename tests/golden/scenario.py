@@ -9,7 +9,7 @@ it takes one, the line `----`, and what came out: one line an event with all its
     record                                  body: any command as YAML, as it would lie in pml.commands
     answer TASK JSON [MS]                   the call of TASK (or RUN/TASK) gives this structured content
     fail TASK CODE [retryable] [unstarted]  it gives this error
-    again TASK JSON                         the call that TASK had last is answered once more
+    again TASK JSON                         the call that TASK, or a tool, had last is answered once more
     catalog                                 body: permissions, required, schemas, unavailable, policy,
                                             threshold, branches (decision: outcome: count), diverged
     definition TOOL HASH                    the server lists the tool with another definition
@@ -230,7 +230,7 @@ class Scenario:
             yield f"  deadline {found.kind} {of} at {found.due_at_ms}"
 
     def _printed(self, step: Step) -> Iterator[str]:
-        self._calls |= {call.task_id: call for call in step.calls}
+        self._calls |= {name: call for call in step.calls for name in (call.task_id, call.tool)}
         for event in step.events:
             data = json.loads(encode(event.data))
             yield f"{event.seq:>3} {event.type:<19} {event.run_id or '-'} {_json(data)}"

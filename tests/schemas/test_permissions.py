@@ -136,3 +136,25 @@ def test_a_file_of_another_version_is_refused() -> None:
 def test_a_file_whose_tools_are_empty_allows_nothing() -> None:
     file = PermissionFile.model_validate({"version": 1, "tools": None})
     assert file.find("files:read_file") is None
+
+
+def test_the_name_of_a_tool_alone_verifies_nothing() -> None:
+    with pytest.raises(ValidationError, match="does not say what its answer means"):
+        Permission.model_validate({"verify": "files:read_file"})
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"tool": "read_file", "done": "result.found"},
+        {"tool": "files:*", "done": "result.found"},
+        {"tool": "files:read_file"},
+        {"tool": "files:read_file", "done": ""},
+        {"tool": "files:read_file", "done": "result.found", "after_s": -1},
+        {"tool": "files:read_file", "done": "result.found", "after_s": 3_601},
+        {"tool": "files:read_file", "done": "result.found", "result": "x"},
+    ],
+)
+def test_a_rule_that_is_not_whole_is_refused(rule: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Permission.model_validate({"verify": rule})

@@ -127,6 +127,7 @@ class Play:
         assert encode_session(folded) == encode_session(self.world.session)
         assert folded == self.world.session
         self.check_unsafe_calls()
+        self.check_verified()
         self.check_decisions()
         self.check_approvals()
         ends = [
@@ -232,6 +233,20 @@ class Play:
                 over[task] = event.type
             elif event.type == "task.resolved":
                 over[task] = {"done": "task.completed"}.get(data.resolution, "task.failed")
+
+    def check_verified(self) -> None:
+        """A tool is asked once at most about a call, and what it says is so: it happened, or did not."""
+        asked = [event.data.unknown_call_id for event in self.world.of_type("task.verifying")]
+        assert len(asked) == len(set(asked))
+        unknown = {event.data.call_id: event.data.arguments for event in self.world.of_type("task.unknown")}
+        for event in self.world.of_type("task.resolved"):
+            data: Any = event.data
+            if data.verified_by is None:
+                continue
+            text = unknown[data.call_id]["text"]
+            same = data.resolution == "done" and data.result["text"] == text
+            wrote = not isinstance(self.ran.get(data.call_id, ToolFailed()), ToolFailed)
+            assert same or wrote == (data.resolution == "done") or not isinstance(text, str)
 
     def check_approvals(self) -> None:
         """Each request ends once at most, and only a granted one leads to the call that it was about."""
@@ -367,8 +382,16 @@ def _retried(random: Random) -> dict[str, Any]:
         "files:list_dir": read | {"cacheable": random.random() < 0.8},
         "files:write_file": write
         | random.choice([{}, {"approval": "hil"}, {"idempotent": True, "retryable": again}])
-        | random.choice([{}, {"approval": "hil"}]),
+        | random.choice([{}, {"approval": "hil"}])
+        | random.choice([{}, {"verify": _asked | random.choice([{}, {"after_s": 0}, {"after_s": 2}])}]),
     }
+
+
+_asked = {
+    "tool": "files:read_file",
+    "arguments": {"path": "{path}"},
+    "done": "result.text == arguments.text",
+}
 
 
 _TASK_ENDS = {"task.completed", "task.failed", "task.unknown"}

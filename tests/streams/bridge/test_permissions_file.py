@@ -65,3 +65,12 @@ def test_a_file_that_became_wrong_leaves_the_last_good_one(path: Path) -> None:
         watch.changed()
     assert not watch.changed(), "said once"
     assert "git:git_log" in watch.file.tools
+
+
+def test_a_tool_that_does_not_read_cannot_be_asked_what_became_of_a_write(path: Path) -> None:
+    rule = "{tool: 'files:write', done: 'result.found'}"
+    path.write_text(f"tools: {{'files:write': {{scope: filesystem, verify: {rule}}}}}")
+    with pytest.raises(
+        ConfigurationError, match=r"tools\.files:write\.verify: files:write must have an entry"
+    ):
+        read_permissions(path)
