@@ -26,7 +26,7 @@ POLL_S = 0.2
 LATE = frozenset({"TIMEOUT", "DEADLINE"})
 ENDS = frozenset({"run.completed", "run.failed", "run.aborted"})
 # A served result is called again now and then, to see that it was right.
-BEGINNINGS = (".started", "speculation.verifying")
+BEGINNINGS = (".started", ".verifying")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,13 @@ from tests.simulation.broker import Broker, Record
 from tests.simulation.ledger import Ledger
 
 TaskKey = tuple[bytes, int, str, str]
-BEGINNINGS = {"task.started", "speculation.started", "speculation.verifying", "internal.started"}
+BEGINNINGS = {
+    "task.started",
+    "task.verifying",
+    "speculation.started",
+    "speculation.verifying",
+    "internal.started",
+}
 FINAL = {"task.completed", "task.skipped", "task.unknown"}
 
 
@@ -278,12 +284,12 @@ class Observer:
                 self.wanted_s[call_id] = self.ledger.loop.time()
 
     def _outcome(self, record: Record) -> None:
-        """A call that a task waits for neither gives way nor is switched off."""
+        """A call that a task waits for neither gives way nor is switched off; a fault may repeat an answer."""
         outcome = _read_outcome(record)
-        if outcome is not None:
-            self.outcomes.add(outcome.call_id)
-        code = outcome.error.code if outcome is not None and outcome.error is not None else ""
-        if outcome is None or code not in {"GAVE_WAY", "SWITCHED_OFF"}:
+        if outcome is None or outcome.call_id in self.outcomes:
+            return
+        self.outcomes.add(outcome.call_id)
+        if outcome.error is None or outcome.error.code not in {"GAVE_WAY", "SWITCHED_OFF"}:
             return
         wanted_s = self.wanted_s.get(outcome.call_id, self.ledger.loop.time())
         unwanted = self.ledger.loop.time() - wanted_s < self.patience_s

@@ -62,7 +62,7 @@ class Decider:
             elif run.live and not self._calm and self._random.random() < 0.004:
                 self._send(key, run.run_id, "run.abort", RunAbort(reason="enough"))
             if not self._calm:
-                self._look_at_failures(key, run)
+                self._look_at_failures(key, run, session)
             self._look_at_approvals(key, run)
 
     def _look_at_approvals(self, key: bytes, run: Run) -> None:
@@ -82,7 +82,7 @@ class Decider:
                 delay_s = 0.2 if self._calm else self._random.uniform(*THOUGHT_S)
                 self._stage.loop.outside(delay_s, self._send, key, run.run_id, "approval.decide", data, who)
 
-    def _look_at_failures(self, key: bytes, run: Run) -> None:
+    def _look_at_failures(self, key: bytes, run: Run, session: Session) -> None:
         """A failed run is retried once; what is unknown is settled as far as it can be known."""
         if run.status == "failed" and (key, run.run_id, "retry") not in self._asked:
             self._asked.add((key, run.run_id, "retry"))
@@ -93,6 +93,8 @@ class Decider:
             call = run.task(task_id).call
             if call is not None and (key, run.run_id, call.call_id) not in self._asked:
                 self._asked.add((key, run.run_id, call.call_id))
+                if call.call_id in session.inquiries and self._random.random() < 0.7:
+                    continue  # they leave it to the tool
                 self._stage.loop.outside(20.0, self._settle, key, run.run_id, task_id, call.call_id)
 
     def _settle(self, key: bytes, run_id: str, task_id: str, call_id: str) -> None:

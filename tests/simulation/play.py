@@ -231,6 +231,7 @@ class Director:
         for life in stage.observer.lives.values():
             replay(stage.ledger, stage.random, life)
         effects_once(stage.ledger, stage.world)
+        stage.promises.look_at_end()
         letters = stage.broker.records(stage.topics.dead_letters)
         defects = [r for r in letters if dict(r.headers).get("pml-dlq-stage") == b"decide"]
         stage.ledger.check("no input is undecidable", not defects, lambda: defects[0])

@@ -44,6 +44,8 @@ class Promises:
     snapshots_s: float
     snapshots: list[tuple[float, Catalog]] = field(default_factory=list)
     eligible: Counter[str] = field(default_factory=Counter)
+    asked: set[tuple[str, str, str]] = field(default_factory=set)
+    declared: dict[str, tuple[float, Event]] = field(default_factory=dict)
     _asked: dict[tuple[bytes, str, str], tuple[float, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -65,6 +67,38 @@ class Promises:
             self._diverged(event)
         elif event.type == "task.completed":
             self._completed(life, before, event, now_s)
+        elif event.type == "task.verifying":
+            self._asks(event)
+        elif event.type == "task.resolved" and event.data.verified_by:
+            self._verified(event, now_s)
+
+    def _asks(self, event: Event) -> None:
+        """Once for each call that nobody knows of, and not while it may still be at work."""
+        data: Any = event.data
+        check, place = self.ledger.check, (event.tenant, event.session_id, data.unknown_call_id)
+        check("a tool is asked once about an unknown call", place not in self.asked, lambda: event.id)
+        self.asked.add(place)
+
+    def _verified(self, event: Event, now_s: float) -> None:
+        """What a tool says of an unknown call is so, unless somebody else wrote the same meanwhile."""
+        data: Any = event.data
+        mine = [change for change in self.world.changes if change.call_id == data.call_id]
+        self.declared[data.call_id] = now_s, event
+        if data.resolution == "not_done" and mine:
+            later = self.world.changes[self.world.changes.index(mine[-1]) + 1 :]
+            others = any(change.resource == mine[-1].resource for change in later)
+            self.ledger.check("what did not happen has no effect", others, lambda: f"{event.id} {mine}")
+        elif data.resolution == "done":
+            answer = self.world.executions[data.verified_by][-1].value
+            found = isinstance(answer, dict) and answer["found"] is True
+            self.ledger.check("what happened was seen", found, lambda: event.id)
+
+    def look_at_end(self) -> None:
+        """A write of which a tool said that it did not happen has not happened since."""
+        for call_id, (told_s, event) in self.declared.items():
+            made_s = [change.at_s for change in self.world.changes if change.call_id == call_id]
+            after = event.data.resolution == "not_done" and any(at_s > told_s for at_s in made_s)
+            self.ledger.check("what did not happen does not happen later", not after, lambda e=event: e.id)
 
     def look_at_call(self, call: CallRun, started: Started) -> None:
         """The full arguments of a call are those of its definition, resolved as written; never a part."""
@@ -84,6 +118,10 @@ class Promises:
         check = self.ledger.check
         if call.speculative:
             check("early arguments are whole", not missing, lambda: f"{started.event.id} {missing}")
+        if started.event.type == "task.verifying":
+            wanted = {name: wanted.get(name) for name in ("path", "text")}
+            early = call.speculative or call.effect != "read"
+            check("who asks what became of a write reads, in its turn", not early, lambda: call.call_id)
         same = wanted == call.arguments
         check("arguments are those written down", same, lambda: f"{wanted} {call.arguments}")
 

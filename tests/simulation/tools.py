@@ -15,9 +15,11 @@ from pml.schemas.catalog import CatalogRecord, PermissionRecord, ServerTools, To
 from pml.schemas.permissions import PermissionFile
 from tests.simulation.world import Change, World
 
-Kind = Literal["read", "list", "write", "bump", "pure", "clock", "either"]
+Kind = Literal["read", "list", "write", "bump", "pure", "clock", "either", "wrote"]
 PATHS = ("a", "b", "docs/c", "docs/d", "docs/deep/e")
 MISSING = "gone"
+# Longer than a call hangs: a write may be at work for so long after its caller is gone.
+AT_WORK_S = 45
 
 
 NO_HINTS = ToolHints()
@@ -150,6 +152,9 @@ def answer(spec: ToolSpec, arguments: Mapping[str, Any], values: Mapping[str, st
     if spec.kind == "list":
         found = World(dict(values)).under(touched)
         return _shaped(spec, arguments, {"value": digest(found), "names": sorted(found)})
+    if spec.kind == "wrote":
+        found = values.get(touched) == written(arguments)
+        return _shaped(spec, arguments, {"value": str(found), "found": found})
     if arguments.get("path") == MISSING:
         raise ToolFailed(f"no such file: {touched}")
     return _shaped(spec, arguments, {"value": values.get(touched, "nothing")})
@@ -161,9 +166,14 @@ def effect(
     """Do what a writing tool does, and say so."""
     (touched,) = spec.touches(arguments)
     before = world.values.get(touched, "")
-    value = f"{before}+" if spec.kind == "bump" else f"{digest(arguments)[:8]}"
+    value = f"{before}+" if spec.kind == "bump" else written(arguments)
     world.write(Change(at_s, touched, value, who, call_id))
     return _shaped(spec, arguments, {"value": value})
+
+
+def written(arguments: Mapping[str, Any]) -> str:
+    """What lies there after a write with these arguments."""
+    return digest([arguments.get("path"), arguments.get("text")])[:8]
 
 
 def _shaped(spec: ToolSpec, arguments: Mapping[str, Any], result: dict[str, Any]) -> dict[str, Any]:
@@ -194,6 +204,19 @@ def _touches(random: Random, *choices: tuple[str, ...] | None) -> dict[str, Any]
     return {} if chosen is None else {"touches": chosen}
 
 
+def _verified(server: str) -> dict[str, Any]:
+    """What tells whether a write of a server happened."""
+    arguments = {"path": "{path}", "text": "{text}"}
+    rule = {"tool": f"{server}:wrote", "arguments": arguments, "done": "result.found", "after_s": AT_WORK_S}
+    return {"verify": rule}
+
+
+def _wrote(server: str) -> ToolSpec:
+    """Whether there is what a write with these arguments leaves; no workflow asks for it."""
+    entry = {"scope": "readonly", "approval": "auto", "touches": (f"{server}:{{path}}",)}
+    return ToolSpec(f"{server}:wrote", "wrote", f"{server}:", entry)
+
+
 def _files(random: Random) -> list[ToolSpec]:
     exact, folder = ("files:{path}",), ("files:",)
     read = {"scope": "readonly", "approval": "auto", "ttl_s": random.choice([1.0, 3.0, 60.0])}
@@ -204,7 +227,13 @@ def _files(random: Random) -> list[ToolSpec]:
     return [
         ToolSpec("files:read", "read", "files:", read | again | _touches(random, exact, exact, None)),
         ToolSpec("files:list", "list", "files:", read | {"touches": exact}),
-        ToolSpec("files:write", "write", "files:", write | _touches(random, exact, exact, folder)),
+        ToolSpec(
+            "files:write",
+            "write",
+            "files:",
+            write | _verified("files") | _touches(random, exact, exact, folder),
+        ),
+        _wrote("files"),
         ToolSpec("files:remove", "write", "files:", {"scope": "filesystem", "approval": "hil"}),
         ToolSpec("files:nobody", "read", "files:", None),
         ToolSpec("files:private", "read", "files:", {"scope": "readonly", "approval": "hil"}),
@@ -218,7 +247,8 @@ def _store(random: Random) -> list[ToolSpec]:
     get = {"scope": "network-api", "approval": "auto", "effect": "read", "when": {"method": ["GET"]}}
     return [
         ToolSpec("store:get", "read", "store:", read, required=("path",)),
-        ToolSpec("store:put", "write", "store:", write),
+        ToolSpec("store:put", "write", "store:", write | _verified("store")),
+        _wrote("store"),
         ToolSpec("store:request", "either", "store:", get | {"open_world": False, "touches": exact}),
         # Its entry says that it reads; its server says that it does not, which narrows.
         ToolSpec("store:sly", "write", "store:", read, hints=ToolHints(read_only=False)),
@@ -245,5 +275,12 @@ def _rest(random: Random) -> list[ToolSpec]:
         ToolSpec("text:parse", "pure", "text:", pure),
         ToolSpec("time:now", "clock", "time:", pure | {"cacheable": False}),
         ToolSpec("trusted:look", "read", "trusted:", trusted, hints=ToolHints(read_only=True)),
-        ToolSpec("trusted:change", "write", "trusted:", trusted, hints=ToolHints(read_only=False)),
+        ToolSpec(
+            "trusted:change",
+            "write",
+            "trusted:",
+            trusted | _verified("trusted"),
+            hints=ToolHints(read_only=False),
+        ),
+        _wrote("trusted"),
     ]

@@ -74,7 +74,8 @@ class Weaver:
 
     def _tool(self, alone: bool, writes: bool) -> ToolSpec:
         """A tool; without conflicts a write is the only task of its layer."""
-        specs = [spec for spec in self.toolbox.specs.values() if not self.narrow or spec.name in NARROW]
+        known = [spec for spec in self.toolbox.specs.values() if spec.kind != "wrote"]
+        specs = [spec for spec in known if not self.narrow or spec.name in NARROW]
         if not self.conflicts:
             specs = [spec for spec in specs if spec.kind != "clock" and spec.name != "counters:board"]
             if alone:

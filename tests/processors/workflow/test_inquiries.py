@@ -1,0 +1,111 @@
+"""What a declared tool says of unknown writes is so, and settles them, whatever else the session does."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from hypothesis import given, settings
+
+from pml.processors.workflow import deadline
+from pml.processors.workflow.evolve_decisions import KEPT_RUNS_MAX
+from tests.processors.file_tools import ToolFailed, random_workflow
+from tests.processors.session_world import SessionWorld, catalog
+from tests.processors.workflow.test_random_sessions import SEEDS, Play
+
+VERIFY = {"tool": "files:read_file", "arguments": {"path": "{path}"}, "done": "result.text == arguments.text"}
+WRITE = {"scope": "filesystem", "approval": "auto", "touches": ["files:{path}"]}
+ONE_WRITE = {"tasks": [{"id": "n1", "tool": "files:write_file", "arguments": {"path": "a.md", "text": "x"}}]}
+
+
+def world(**verify: Any) -> SessionWorld:
+    return SessionWorld(catalog=catalog({"files:write_file": {**WRITE, "verify": VERIFY | verify}}))
+
+
+def doubt(play: Play) -> None:
+    """An open write is lost sight of: it ran, or never will."""
+    writes = [call for call in play.world.open_calls.values() if call.effect == "write"]
+    if writes:
+        call = play.random.choice(writes)
+        code = play.random.choice(["TIMEOUT", "CONNECTION_LOST"])
+        play.take(play.world.answer(call.call_id, code=code))
+
+
+def answer_after_all(play: Play) -> None:
+    """The own answer of a write that ran comes late."""
+    assert play.world.session is not None
+    for call_id in play.world.session.doubtful:
+        result = play.ran.get(call_id, ToolFailed())
+        if not isinstance(result, ToolFailed):
+            play.take(play.world.answer(call_id, result))
+            return
+
+
+@given(seed=SEEDS)
+@settings(max_examples=150, deadline=None)
+def test_an_answer_is_the_truth_and_settles_what_is_unknown(seed: int) -> None:
+    random = Random(seed)
+    found = Play(random, world(after_s=random.choice([0, 2])))
+    for number in range(1, 3):
+        found.start(random_workflow(random, conflicts=random.random() < 0.5), f"run_{number}")
+    for _ in range(60):
+        if found.world.open_calls:
+            random.choices([doubt, Play.answer_one, answer_after_all], [3, 3, 1])[0](found)
+        elif random.random() < 0.2:
+            found.decide("run.retry")
+        elif found.world.session is not None and deadline(found.world.session) is not None:
+            found.take(found.world.due())
+    found.drain()
+    found.check_log()
+    session = found.world.session
+    assert session is not None
+    assert not session.inquiries
+    unverified = {event.data.unknown_call_id for event in found.world.of_type("task.unverified")}
+    assert set(session.doubtful) <= unverified, "what is still unknown was not asked about in vain"
+
+
+def test_a_session_lives_while_a_question_is_open() -> None:
+    play = world()
+    play.start(ONE_WRITE)
+    play.answer(play.call_of("n1"), code="TIMEOUT")
+    assert play.session is not None
+    assert play.session.runs["run_1"].status == "failed"
+    assert play.session.live
+    play.due()
+    play.answer(play.call_of("files:read_file"), code="NOT_FOUND")
+    assert not play.session.live
+
+
+def test_a_run_that_is_given_up_is_not_asked_about() -> None:
+    play = world()
+    for number in range(KEPT_RUNS_MAX + 1):
+        path = {"path": f"{number}.md", "text": "x"}
+        tasks = [{"id": "n1", "tool": "files:write_file", "arguments": path}]
+        play.start({"tasks": tasks}, f"run_{number}")
+        play.answer(play.call_of("n1"), code="TIMEOUT")
+    assert play.session is not None
+    assert {item.run_id for item in play.session.inquiries.values()} == {
+        f"run_{number}" for number in range(1, KEPT_RUNS_MAX + 1)
+    }
+
+
+def test_a_run_goes_on_only_where_the_session_has_room() -> None:
+    play = SessionWorld(catalog=catalog({"files:write_file": {**WRITE, "verify": VERIFY}}, runs_live_max=1))
+    play.start(ONE_WRITE)
+    play.answer(play.call_of("n1"), code="TIMEOUT")
+    play.start({"tasks": [{"id": "n2", "tool": "files:parse"}], "options": {"timeout_s": 3_600}}, "run_2")
+    play.answer(play.call_of("n2"), code="NETWORK", retryable=True)
+    play.start(
+        {
+            "tasks": [
+                {"id": "n3", "tool": "files:write_file", "arguments": {"path": "c.md"}, "timeout_s": 3_600}
+            ]
+        },
+        "run_3",
+    )
+    play.due()
+    step = play.answer(play.call_of("files:read_file"), {"text": "x"})
+    assert [event.type for event in step.events] == ["task.resolved"]
+    assert play.session is not None
+    assert play.session.runs["run_1"].status == "failed"
+    assert play.session.runs["run_1"].task("n1").status == "completed"
