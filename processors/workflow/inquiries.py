@@ -19,7 +19,7 @@ from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.preparation import ARGUMENTS_BYTES_MAX, Prepared, resolve_node, started_fields
 from pml.processors.workflow.settling import safe_error
 from pml.processors.workflow.state import Inquiry
-from pml.processors.workflow.verify_rule import OVERTAKEN, VerifyFailed, filled, flaw, happened, rule_of
+from pml.processors.workflow.verify_rule import AMBIGUOUS, VerifyFailed, filled, flaw, happened, rule_of
 from pml.schemas.calls import CallError
 from pml.schemas.canonical import canonical_json, keyed_hash, value_hash
 from pml.schemas.errors import PayloadGone, PMLError
@@ -83,7 +83,7 @@ def give_up_overtaken_inquiries(draft: Draft, touches: tuple[str, ...]) -> None:
     """A write begins: from here nobody can tell whose effect the tool would see."""
     for unknown_call_id in list(draft.session.inquiries):
         if any_overlap(draft.session.doubtful.get(unknown_call_id, ()), touches):
-            give_up(draft, unknown_call_id, OVERTAKEN)
+            give_up(draft, unknown_call_id, AMBIGUOUS)
 
 
 def as_failure(error: PMLError) -> CallError:

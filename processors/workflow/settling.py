@@ -16,7 +16,7 @@ from pml.processors.workflow.plans import score, score_all, score_completed
 from pml.processors.workflow.preparation import resolve_node
 from pml.processors.workflow.state import Call, Run, Source, Speculation, TaskState
 from pml.processors.workflow.verification import give_up_of_run
-from pml.processors.workflow.verify_rule import OVERTAKEN, patience_ms, rule_of
+from pml.processors.workflow.verify_rule import AMBIGUOUS, patience_ms, rule_of
 from pml.schemas.calls import CallError
 from pml.schemas.errors import PMLError
 from pml.schemas.events import (
@@ -158,7 +158,7 @@ def _unverified(run: Run, task_id: str) -> TaskUnverified:
         layer=node.layer,
         tool=node.tool,
         unknown_call_id=task.call.call_id if task.call else task_id,
-        error=OVERTAKEN,
+        error=AMBIGUOUS,
     )
 
 

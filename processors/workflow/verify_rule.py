@@ -17,8 +17,8 @@ from pml.schemas.permissions import PermissionFile, VerifyRule
 from pml.schemas.sanitiser import sanitise, sanitise_text
 
 NAMES = frozenset({"result", "arguments"})
-OVERTAKEN = CallError(
-    code="OVERTAKEN",
+AMBIGUOUS = CallError(
+    code="AMBIGUOUS_EFFECT",
     message="another write of what it changes ran in this session: nobody could tell their effects apart",
 )
 _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")

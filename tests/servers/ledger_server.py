@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import sys
+from pathlib import Path
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import ToolAnnotations
@@ -28,6 +29,13 @@ def note(tool: str, name: str, context: Context) -> None:
         "speculative": bool(meta.get("pml/speculative")),
     }
     os.write(log, json.dumps(line).encode() + b"\n")
+
+
+def noted() -> set[tuple[str, str]]:
+    """Which tools were called, and for which names."""
+    return {
+        (line["tool"], line["name"]) for line in map(json.loads, Path(sys.argv[1]).read_text().splitlines())
+    }
 
 
 @server.tool(annotations=READS)
@@ -51,6 +59,13 @@ async def add(name: str, context: Context) -> dict[str, str]:
     note("add", name, context)
     await asyncio.sleep(0.02)
     return {"name": name}
+
+
+@server.tool(annotations=READS)
+async def added(name: str, context: Context) -> dict[str, bool]:
+    """Whether `add` had its effect for this name."""
+    note("added", name, context)
+    return {"added": ("add", name) in noted()}
 
 
 @server.tool(annotations=READS)

@@ -284,7 +284,7 @@ class Observer:
                 self.wanted_s[call_id] = self.ledger.loop.time()
 
     def _outcome(self, record: Record) -> None:
-        """A call that a task waits for neither gives way nor is switched off; a fault may repeat an answer."""
+        """A call that a task waits for neither gives way nor is switched off; answers may be repeated."""
         outcome = _read_outcome(record)
         if outcome is None or outcome.call_id in self.outcomes:
             return
