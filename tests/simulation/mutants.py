@@ -18,6 +18,7 @@ from pml.processors.workflow import (
     outcomes,
     preparation,
     release,
+    resolving,
     settling,
     starting,
 )
@@ -374,6 +375,10 @@ def _lives_never_end() -> list[Patch]:
 # ---- rule 6
 
 
+def _an_answer_is_not_looked_at() -> list[Patch]:
+    return [(resolving, "verdict", lambda *_: False)]
+
+
 def _claims_are_not_written() -> list[Patch]:
     async def claim(self: Any, run: Any, call_offset: int) -> bool:
         return True
@@ -457,13 +462,14 @@ MUTANTS = (
     Mutant("catching up sends no calls", "§2, rule 3", ("doubts",), 40, _catching_up_sends_nothing),
     Mutant("inputs are decided again", "§2, rule 4", OWNERS, 60, _inputs_are_decided_again),
     Mutant("causes are forgotten", "§2, rule 4", OWNERS, 40, _causes_are_forgotten),
-    Mutant("late states are trusted", "§2, rule 4", OWNERS, 20, _late_states_are_trusted),
+    Mutant("late states are trusted", "§2, rule 4", OWNERS, 60, _late_states_are_trusted),
     Mutant("no term is appended", "§2, rule 4", OWNERS, 10, _term_is_not_appended),
     Mutant("the marker is always believed", "§2, rule 4", OWNERS, 300, _marker_is_always_believed),
     Mutant("the marker goes before the states", "§2, rule 4", OWNERS, 20, _marker_before_states),
     Mutant("states are not written", "§2, rule 4", OWNERS, 20, _states_are_not_written),
     Mutant("commands are obeyed twice", "§2, rule 4", ("inputs", "storm"), 20, _commands_are_obeyed_twice),
     Mutant("lives never end", "§2, rule 4", ("inputs", "crowd"), 40, _lives_never_end),
+    Mutant("an answer is not looked at", "§2, rule 6", ("kills", "owners", "storm"), 60, _an_answer_is_not_looked_at),
     Mutant("claims are not written", "§2, rule 6", OWNERS, 40, _claims_are_not_written),
     Mutant("claims are not read", "§2, rule 6", OWNERS, 20, _claims_are_not_read),
     Mutant("overtaken claims hold", "§2, rule 6", OWNERS, 20, _overtaken_claims_hold),
