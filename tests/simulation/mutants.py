@@ -375,7 +375,7 @@ def _lives_never_end() -> list[Patch]:
 # ---- rule 6
 
 
-def _an_answer_is_not_looked_at() -> list[Patch]:
+def _answer_unseen() -> list[Patch]:
     return [(resolving, "verdict", lambda *_: False)]
 
 
@@ -469,7 +469,7 @@ MUTANTS = (
     Mutant("states are not written", "§2, rule 4", OWNERS, 20, _states_are_not_written),
     Mutant("commands are obeyed twice", "§2, rule 4", ("inputs", "storm"), 20, _commands_are_obeyed_twice),
     Mutant("lives never end", "§2, rule 4", ("inputs", "crowd"), 40, _lives_never_end),
-    Mutant("an answer is not looked at", "§2, rule 6", ("kills", "owners", "storm"), 60, _an_answer_is_not_looked_at),
+    Mutant("an answer is not looked at", "§2, rule 6", ("kills", "owners", "storm"), 60, _answer_unseen),
     Mutant("claims are not written", "§2, rule 6", OWNERS, 40, _claims_are_not_written),
     Mutant("claims are not read", "§2, rule 6", OWNERS, 20, _claims_are_not_read),
     Mutant("overtaken claims hold", "§2, rule 6", OWNERS, 20, _overtaken_claims_hold),
