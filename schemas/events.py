@@ -487,7 +487,8 @@ class InternalEnded(EventData):
 class SpeculationHeld(EventData):
     """Tasks that could have been run early and were not, for want of budget: their calls count as misses.
 
-    `confidences`, one a task, are given where not all are 1.
+    `confidences`, one a task, are given where not all are 1. With `shadow` it is the modelled budget of
+    shadow mode that held back one task of this `tool`, and nothing is counted as a miss.
     """
 
     TYPE = "speculation.held"
@@ -496,6 +497,8 @@ class SpeculationHeld(EventData):
     task_ids: tuple[str, ...]
     reason: Literal["budget"] = "budget"
     confidences: tuple[float, ...] | None = None
+    shadow: bool | None = None
+    tool: str | None = None
 
 
 class SpeculationUnresolvable(EventData):
@@ -598,7 +601,8 @@ class SpeculationPlanned(EventData):
 class SpeculationScored(EventData):
     """A planned call held against what came: whether it would have been served, and how much sooner.
 
-    `context` is given where the confidence was below 1 and thresholds learn from it.
+    `context` is given where the confidence was below 1 and thresholds learn from it. In shadow mode `tool_ms`
+    is what the task's own call took, and `wasted_ms` the tool time that a plan in vain would have cost.
     """
 
     TYPE = "speculation.scored"
@@ -614,6 +618,8 @@ class SpeculationScored(EventData):
     reason: str
     shadow: bool | None = None
     saved_ms: float | None = None
+    tool_ms: float | None = None
+    wasted_ms: float | None = None
 
 
 class SpeculationEnded(EventData):

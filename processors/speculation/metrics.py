@@ -22,7 +22,7 @@ TOOLS_MAX = 500
 OTHER_TOOLS = "(other)"
 RUN_STATUSES = {"run.completed": "completed", "run.failed": "failed", "run.aborted": "aborted"}
 TASK_ENDS = frozenset({"task.completed", "task.failed", "task.unknown"})
-SHADOWED = frozenset({"speculation.planned", "speculation.scored"})
+SHADOWED = frozenset({"speculation.planned", "speculation.scored", "speculation.held"})
 VERIFIED = {"speculation.verified": "", "speculation.diverged": "diverged"}
 OBSERVED = frozenset(
     {"speculation.started", "speculation.ended", *SHADOWED, *VERIFIED, *RUN_STATUSES, *TASK_ENDS}
@@ -30,6 +30,7 @@ OBSERVED = frozenset(
 """The types that can add something; no other event needs to be decoded."""
 
 PLANNED = "planned"
+HELD = "held"
 
 Account = Literal["started", "ended", "missed", "repeated", "run", "shadow", "verified"]
 
@@ -74,8 +75,11 @@ def _shadow(event_type: str, data: Mapping[str, Any]) -> Observation | None:
         return None
     if event_type == "speculation.planned":
         return Observation("shadow", data["tool"], reason=PLANNED)
+    if event_type == "speculation.held":
+        return Observation("shadow", data["tool"], reason=HELD)
     fate = "served" if data["success"] else "wasted"
-    return Observation("shadow", data["tool"], fate, data["reason"], saved_ms=data.get("saved_ms") or 0.0)
+    wasted_ms, saved_ms = data.get("wasted_ms") or 0.0, data.get("saved_ms") or 0.0
+    return Observation("shadow", data["tool"], fate, data["reason"], wasted_ms, saved_ms)
 
 
 def _task(data: Mapping[str, Any]) -> Observation | None:
@@ -163,7 +167,7 @@ class Totals:
             tool.misses += 1
         elif seen.account == "shadow":
             shadow = tool.shadow.setdefault((seen.fate, seen.reason), FateTotals())
-            shadow.add(1, 0.0, seen.saved_ms)
+            shadow.add(1, seen.tool_ms, seen.saved_ms)
         elif seen.account == "verified":
             tool.verified[seen.reason] = tool.verified.get(seen.reason, 0) + 1
         else:
@@ -257,11 +261,14 @@ def _shadow_summary(shadow: Mapping[tuple[str, str], FateTotals]) -> dict[str, A
     """What shadow mode planned, and what came of it."""
     by_reason = {reason: account for (fate, reason), account in sorted(shadow.items()) if fate}
     served = [account for (fate, _), account in shadow.items() if fate == "served"]
+    wasted = [account for (fate, _), account in shadow.items() if fate == "wasted"]
     return {
-        "planned": sum(account.count for (_, reason), account in shadow.items() if reason == PLANNED),
+        "planned": sum(account.count for key, account in shadow.items() if key == ("", PLANNED)),
+        "held": sum(account.count for key, account in shadow.items() if key == ("", HELD)),
         "would_serve": sum(account.count for account in served),
-        "would_waste": sum(account.count for (fate, _), account in shadow.items() if fate == "wasted"),
+        "would_waste": sum(account.count for account in wasted),
         "would_save_ms": sum(account.saved_ms for account in served),
+        "would_waste_ms": sum(account.tool_ms for account in wasted),
         "reasons": {reason: account.count for reason, account in by_reason.items()},
     }
 

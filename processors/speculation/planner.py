@@ -14,7 +14,7 @@ from pml.processors.workflow.calls import Wanted, call_run
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.evolve import HOUR_MS, joined_calls
 from pml.processors.workflow.graph import Node
-from pml.processors.workflow.plans import score
+from pml.processors.workflow.plans import modelled_running, score
 from pml.processors.workflow.preparation import started_fields
 from pml.processors.workflow.state import Run, Session
 from pml.schemas.catalog import SpeculationMode
@@ -29,13 +29,17 @@ def speculate(draft: Draft, run_id: str) -> None:
     affordable = True
     for node, mode in _nodes(draft, run):
         affordable = affordable and has_budget(draft)
-        if mode == "on" and not affordable and run.task(node.id).speculable:
+        room = affordable if mode == "on" else has_modelled_budget(draft)
+        task = run.task(node.id)
+        if not room and (task.speculable if mode == "on" else task.held):
             continue
         candidate = candidates.find_candidate(draft, run, node)
         if candidate is None:
             continue
-        if not candidate.confident or mode == "shadow":
+        if not candidate.confident or (mode == "shadow" and room):
             _plan(draft, run_id, candidate)
+        elif mode == "shadow":
+            _hold_in_shadow(draft, run_id, candidate)
         elif affordable:
             _start(draft, run_id, candidate)
         else:
@@ -62,6 +66,19 @@ def has_budget(draft: Draft) -> bool:
     return (
         _running(session) < budget.concurrent
         and accounts.started < budget.calls
+        and wasted_ms < budget.wasted_ms_per_hour
+    )
+
+
+def has_modelled_budget(draft: Draft) -> bool:
+    """Whether one more call could have been started, had all that shadow mode planned been."""
+    session, budget = draft.session, draft.catalog.policy.budget
+    accounts, hour = session.accounts, draft.now_ms // HOUR_MS
+    wasted_ms = accounts.wasted_ms if accounts.waste_hour == hour else 0.0
+    wasted_ms += accounts.shadow_wasted_ms if accounts.shadow_hour == hour else 0.0
+    return (
+        _running(session) + modelled_running(draft) < budget.concurrent
+        and accounts.started + accounts.planned < budget.calls
         and wasted_ms < budget.wasted_ms_per_hour
     )
 
@@ -111,6 +128,16 @@ def _plan(draft: Draft, run_id: str, candidate: candidates.Candidate) -> None:
         influence=candidate.influence,
     )
     draft.emit(planned, draft.run(run_id))
+
+
+def _hold_in_shadow(draft: Draft, run_id: str, candidate: candidates.Candidate) -> None:
+    """Named once, and counted as no miss: in shadow mode nothing is."""
+    node = candidate.prepared.node
+    unsure = (candidate.confidence,) if candidate.confidence < 1 else None
+    held = SpeculationHeld(
+        layer=node.layer, task_ids=(node.id,), confidences=unsure, shadow=True, tool=node.tool
+    )
+    draft.emit(held, draft.run(run_id))
 
 
 def _hold(draft: Draft, run_id: str, held: list[candidates.Candidate]) -> None:

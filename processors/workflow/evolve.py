@@ -35,6 +35,8 @@ from pml.schemas.times import from_rfc3339
 from pml.schemas.workflow import Workflow
 
 HOUR_MS = 3_600_000
+PACES_MAX = 64
+"""Tools whose time a session remembers for shadow mode, the newest."""
 _TRIED_ONCE = frozenset({"expired", "evicted"})
 _ENDS: dict[str, RunStatus] = {
     e.RunCompleted.TYPE: "completed",
@@ -245,6 +247,9 @@ def _speculation_unresolvable(session: Session, event: e.Event, data: e.Speculat
 
 def _speculation_held(session: Session, event: e.Event, data: e.SpeculationHeld) -> Session:
     run = _run(session, event)
+    if data.shadow:
+        modelled = {task_id: replace(run.task(task_id), held=True) for task_id in data.task_ids}
+        return _with_run(session, replace(run, tasks={**run.tasks, **modelled}))
     held = {task_id: replace(run.task(task_id), speculable=True) for task_id in data.task_ids}
     return _with_run(session, replace(run, tasks={**run.tasks, **held}))
 
@@ -288,12 +293,29 @@ def _speculation_planned(session: Session, event: e.Event, data: e.SpeculationPl
         touches=data.touches,
         expires_ms=from_rfc3339(data.expires_at),
     )
-    return _with_run(session, replace(run, plans={**run.plans, data.task_id: plan}))
+    planned = _with_run(session, replace(run, plans={**run.plans, data.task_id: plan}))
+    if not data.shadow:
+        return planned
+    return replace(planned, accounts=replace(session.accounts, planned=session.accounts.planned + 1))
 
 
 def _speculation_scored(session: Session, event: e.Event, data: e.SpeculationScored) -> Session:
     run = _run(session, event)
-    return _with_run(session, replace(run, plans=_without(run.plans, data.task_id)))
+    scored = _with_run(session, replace(run, plans=_without(run.plans, data.task_id)))
+    return _modelled(scored, data) if data.shadow else scored
+
+
+def _modelled(session: Session, data: e.SpeculationScored) -> Session:
+    """What shadow mode knows now of its budget: how long the tool takes, and what would have been wasted."""
+    paces, accounts = session.paces, session.accounts
+    if data.tool_ms is not None:
+        kept = list(_without(paces, data.tool).items())[-(PACES_MAX - 1) :]
+        paces = {**dict(kept), data.tool: data.tool_ms}
+    if data.wasted_ms is not None:
+        hour = session.last_event_ms // HOUR_MS
+        wasted_ms = (accounts.shadow_wasted_ms if hour == accounts.shadow_hour else 0.0) + data.wasted_ms
+        accounts = replace(accounts, shadow_hour=hour, shadow_wasted_ms=wasted_ms)
+    return replace(session, paces=paces, accounts=accounts)
 
 
 def _speculation_ready(session: Session, _: e.Event, data: e.SpeculationReady) -> Session:

@@ -27,8 +27,13 @@ def score(
     *,
     success: bool = False,
     saved_ms: float | None = None,
+    tool_ms: float | None = None,
 ) -> None:
-    """Hold the plan of a task, if there is one, against what came."""
+    """Hold the plan of a task, if there is one, against what came.
+
+    Args:
+        tool_ms: what the task's own call took, where it was made.
+    """
     run = draft.run(run_id)
     plan = run.plans.get(task_id)
     if plan is None:
@@ -47,8 +52,38 @@ def score(
         reason=reason,
         shadow=plan.shadow or None,
         saved_ms=saved_ms,
+        tool_ms=tool_ms if plan.shadow else None,
+        wasted_ms=_wasted_ms(draft, plan, node.tool, tool_ms) if plan.shadow and not success else None,
     )
     draft.emit(scored, run)
+
+
+def modelled_running(draft: Draft) -> int:
+    """The calls that would be running early now, had shadow mode begun what it planned.
+
+    A tool is taken to need what it needed last; until that is known, until the task's own call begins.
+    """
+    return sum(
+        plan.shadow
+        and run.task(task_id).status == "pending"
+        and _would_run(draft, plan, run.node(task_id).tool)
+        for run in draft.runs
+        if run.live
+        for task_id, plan in run.plans.items()
+    )
+
+
+def _would_run(draft: Draft, plan: Plan, tool: str) -> bool:
+    pace_ms = draft.session.paces.get(tool)
+    return pace_ms is None or draft.now_ms < plan.planned_ms + pace_ms
+
+
+def _wasted_ms(draft: Draft, plan: Plan, tool: str, tool_ms: float | None) -> float:
+    """The tool time of a plan in vain: what its tool takes, at most until it would have been cancelled."""
+    if tool_ms is not None:
+        return tool_ms
+    elapsed_ms = float(max(0, draft.now_ms - plan.planned_ms))
+    return min(elapsed_ms, draft.session.paces.get(tool, elapsed_ms))
 
 
 def score_all(draft: Draft, run_id: str, reason: str) -> None:
@@ -64,12 +99,12 @@ def score_completed(draft: Draft, run_id: str, task_id: str, call: Call, tool_ms
         return
     reason = _unfit(plan, call)
     if reason:
-        score(draft, run_id, task_id, reason)
+        score(draft, run_id, task_id, reason, tool_ms=tool_ms)
         return
     ahead_ms = float(max(0, call.started_ms - plan.planned_ms))
     saved_ms = min(ahead_ms, tool_ms)
     told = "hit" if ahead_ms >= tool_ms else "joined"
-    score(draft, run_id, task_id, told, success=True, saved_ms=saved_ms)
+    score(draft, run_id, task_id, told, success=True, saved_ms=saved_ms, tool_ms=tool_ms)
 
 
 def score_overtaken(draft: Draft, touches: tuple[str, ...]) -> None:

@@ -83,6 +83,7 @@ def encode_session(session: Session) -> bytes:
         "accounts": _values(session.accounts),
         "doubtful": session.doubtful,
         **({"obeyed": session.obeyed} if session.obeyed else {}),
+        **({"paces": session.paces} if session.paces else {}),
         "topics": topics,
     }
     if session.verifications:
@@ -127,6 +128,7 @@ def decode_session(data: bytes, definitions: Callable[[str], bytes | None]) -> S
         internals={item[0]: Internal(*item) for item in record.get("internals", ())},
         influences=record.get("influences", {}),
         verifications={item.call.call_id: item for item in again},
+        paces=record.get("paces", {}),
         inquiries={row[0]: _inquiry_in(row[1:]) for row in record.get("inquiries", ())},
     )
 
@@ -268,7 +270,11 @@ def _task_out(task: TaskState, topics: list[str]) -> list[Any]:
         _STATUSES.index(task.status),
         task.attempt,
         _SERVED.index(task.served_by),
-        int(task.speculable) + 2 * int(task.barred) + 4 * int(task.replaces) + 8 * int(task.crossed),
+        int(task.speculable)
+        + 2 * int(task.barred)
+        + 4 * int(task.replaces)
+        + 8 * int(task.crossed)
+        + 16 * int(task.held),
         _address_out(task.result, topics),
         task.serves,
         task.skip_reason,
@@ -295,6 +301,7 @@ def _task_in(row: list[Any], topics: list[str]) -> TaskState:
         barred=bool(early & 2),
         replaces=bool(early & 4),
         crossed=bool(early & 8),
+        held=bool(early & 16),
         result=_address_in(result, topics),
         serves=serves,
         skip_reason=skip_reason or "",

@@ -101,7 +101,8 @@ class TaskState:
     `skip_reason` is set where it was skipped; `retry_ms` where it waits for its next attempt; `barred`
     where its speculation failed or expired and is not begun again; `replaces` where it was speculated with
     other arguments and its own result may take that one's place in the cache; `earlier` counts the attempts
-    before it was opened again; `crossed` where another write of what it changes ran beside it.
+    before it was opened again; `crossed` where another write of what it changes ran beside it; `held` where
+    shadow mode would have had no budget for it.
     """
 
     status: TaskStatus = "pending"
@@ -119,6 +120,7 @@ class TaskState:
     earlier: int = 0
     approval: Approval | None = None
     crossed: bool = False
+    held: bool = False
 
     @property
     def awaits_approval(self) -> bool:
@@ -286,7 +288,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """Every speculation ever started in this life, by what became of it (DESIGN §4, Accounts)."""
+    """Every speculation ever started in this life, by what became of it (DESIGN §4, Accounts).
+
+    `planned` and what begins with `shadow` are what shadow mode would have begun and wasted.
+    """
 
     started: int = 0
     served: int = 0
@@ -294,6 +299,9 @@ class Accounts:
     failed: int = 0
     waste_hour: int = 0
     wasted_ms: float = 0.0
+    planned: int = 0
+    shadow_hour: int = 0
+    shadow_wasted_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +323,7 @@ class Session:
     `obeyed` holds the hash of each command that settled something, by its id (rule 4).
     `internals` are calls of the server `pml` that run, by call id. `influences` is what memory answered to
     live runs: by run and tool, what the past adds to a confidence. `inquiries` are by the unknown call.
+    `paces` is how long tools took last of which shadow mode planned a call, in milliseconds.
     """
 
     tenant: str
@@ -332,6 +341,7 @@ class Session:
     influences: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     verifications: Mapping[str, Verification] = field(default_factory=dict)
     inquiries: Mapping[str, Inquiry] = field(default_factory=dict)
+    paces: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def live(self) -> bool:

@@ -39,12 +39,13 @@ def metrics(
 
 def _shadow(shadow: dict[str, Any]) -> str:
     """What shadow mode would have done."""
-    if not shadow["planned"]:
+    if not (shadow["planned"] or shadow["held"]):
         return ""
     reasons = ", ".join(f"{count} {reason}" for reason, count in shadow["reasons"].items())
     return (
         f"shadow mode: {shadow['planned']} planned, {shadow['would_serve']} would have been served and saved "
-        f"{shadow['would_save_ms']:.0f} ms, {shadow['would_waste']} would have been waste ({reasons})"
+        f"{shadow['would_save_ms']:.0f} ms, {shadow['would_waste']} would have been waste ({reasons}), "
+        f"{shadow['held']} had no budget"
     )
 
 

@@ -82,3 +82,60 @@ def test_a_call_that_a_task_joined_takes_no_room() -> None:
     world.answer(world.call_of("b", "run_1"))
     world.answer(world.call_of("a", "run_2"))
     assert started(world) == 2
+
+
+def planned(world: SessionWorld) -> int:
+    return len(world.of_type("speculation.planned"))
+
+
+@pytest.mark.parametrize(("name", "concurrent"), [("low", 1), ("normal", 3), ("high", 8)])
+def test_shadow_mode_plans_so_many_calls_at_once_and_names_each_other_one_once(
+    name: Any, concurrent: int
+) -> None:
+    world = SessionWorld(catalog=catalog(budget_name=name, speculation_mode="shadow"))
+    world.start(workflow(12))
+    world.answer(world.call_of("a"))
+    world.start(workflow(0), "run_2")
+    world.answer(world.call_of("a", "run_2"))
+    assert planned(world) == concurrent
+    told: list[Any] = [event.data for event in world.of_type("speculation.held")]
+    assert [data.task_ids for data in told] == [(f"r{i}",) for i in range(concurrent, 12)]
+    assert all(data.shadow for data in told)
+    assert not any(call.speculative for call in world.open_calls.values())
+
+
+def test_shadow_mode_has_so_many_calls_in_all() -> None:
+    world = SessionWorld(catalog=catalog(budget_name="low", speculation_mode="shadow"))
+    for number in range(25):
+        world.start(workflow(1), f"run_{number}")
+        for name in ("a", "b", "r0"):
+            world.answer(world.call_of(name, f"run_{number}"))
+    assert planned(world) == BUDGETS["low"].calls == 20
+    assert started(world) == 0
+
+
+def test_shadow_mode_wastes_so_much_in_an_hour() -> None:
+    world = SessionWorld(catalog=catalog(budget_name="low", speculation_mode="shadow"))
+    wasted = 0
+    for number in range(4):
+        world.start(workflow(1), f"run_{number}")
+        world.answer(world.call_of("a", f"run_{number}"))
+        world.time_ms += 12_000
+        world.send("run.abort", f"run_{number}")
+        wasted += 12_000 if planned(world) > number else 0
+    assert (planned(world), wasted) == (3, 36_000), "30 s an hour, as far as the last one was not begun"
+    world.time_ms += HOUR_MS
+    world.start(workflow(1), "run_9")
+    world.answer(world.call_of("a", "run_9"))
+    assert planned(world) == 4
+
+
+def test_plans_of_shadow_mode_leave_the_budget_of_real_calls_alone() -> None:
+    world = SessionWorld(catalog=catalog(budget_name="low", speculation_mode="shadow"))
+    world.start(workflow(2))
+    world.answer(world.call_of("a"))
+    assert planned(world) == 1
+    world.catalog = catalog(budget_name="low")
+    world.start(workflow(2), "run_2")
+    world.answer(world.call_of("a", "run_2"))
+    assert started(world) == 1

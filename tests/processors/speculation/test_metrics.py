@@ -65,13 +65,16 @@ def _task(draw: st.DrawFn) -> Facts:
 def _planned(draw: st.DrawFn) -> Facts:
     """A plan of shadow mode, or one that only lacked confidence, and perhaps what came of it."""
     tool, shadow = draw(TOOLS), draw(st.sampled_from([True, False, None]))
-    if draw(st.booleans()):
+    kind = draw(st.sampled_from(["planned", "held", "scored"]))
+    if kind == "planned":
         return "speculation.planned", {"tool": tool, "shadow": bool(shadow)}
+    if kind == "held":
+        return "speculation.held", {"shadow": True, "tool": tool} if shadow else {"task_ids": ["n1", "n2"]}
     success = draw(st.booleans())
     reason = draw(st.sampled_from(["hit", "joined"] if success else ["unused", "superseded"]))
     saved_ms = draw(MS) if success else None
     data = {"tool": tool, "shadow": shadow, "success": success, "reason": reason, "saved_ms": saved_ms}
-    return "speculation.scored", data
+    return "speculation.scored", data | ({} if success else {"wasted_ms": draw(MS)})
 
 
 @st.composite
@@ -137,9 +140,11 @@ def brute_force_shadow(events: list[Facts]) -> dict[str, Any]:
     good = [data for data in scored if data["success"]]
     return {
         "planned": sum(kind == "speculation.planned" and data["shadow"] for kind, data in events),
+        "held": sum(kind == "speculation.held" and bool(data.get("shadow")) for kind, data in events),
         "would_serve": len(good),
         "would_waste": len(scored) - len(good),
         "would_save_ms": sum(data["saved_ms"] for data in good),
+        "would_waste_ms": sum(data["wasted_ms"] for data in scored if not data["success"]),
         "reasons": Counter(data["reason"] for data in scored),
     }
 
