@@ -331,7 +331,11 @@ class Started(EventData):
 
 
 class TaskStarted(Started):
-    """A task begins. `serves` is the seq of the speculation that serves it or that it joins."""
+    """A task begins. `serves` is the seq of the speculation that serves it or that it joins.
+
+    `eligible`: its call could run early, as far as the operator and its place say: it is allowed to, with
+    these arguments, speculation of it is on, and it is not in the first layer.
+    """
 
     TYPE = "task.started"
 
@@ -341,6 +345,7 @@ class TaskStarted(Started):
     served_by: ServedBy = "call"
     speculable: bool = False
     approval_id: str | None = None
+    eligible: bool | None = None
 
 
 class SpeculationStarted(Started):
@@ -360,7 +365,10 @@ class SpeculationStarted(Started):
 
 
 class TaskEnded(EventData):
-    """What the ends of an attempt have in common: one row in ClickHouse each."""
+    """What the ends of an attempt have in common: one row in ClickHouse each.
+
+    `early` is given where its call was eligible: whether it was speculated or not.
+    """
 
     task_id: str
     attempt: int
@@ -373,6 +381,7 @@ class TaskEnded(EventData):
     speculable: bool = False
     started_at: str | None = None
     duration_ms: float = 0.0
+    early: Literal["speculated", "missed"] | None = None
 
 
 class TaskCompleted(TaskEnded):

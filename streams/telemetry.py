@@ -28,6 +28,9 @@ TOOL_CALL_DURATION = Histogram(
 SPECULATIONS = Counter(
     "pml_speculations_total", "Speculations that ended", ["server", "tool", "fate", "reason"]
 )
+ELIGIBLE_CALLS = Counter(
+    "pml_eligible_calls_total", "Calls that could run early", ["server", "tool", "speculated"]
+)
 SPECULATION_SAVED = Counter("pml_speculation_saved_seconds_total", "Latency that hits saved")
 SPECULATION_WASTED = Counter("pml_speculation_wasted_seconds_total", "Tool time of results nobody used")
 SPECULATION_THRESHOLD = Gauge(

@@ -107,6 +107,11 @@ def can_speculate(
     granted = grant(tool, arguments, permissions, server)
     if isinstance(granted, Refusal):
         return Verdict(False, granted.code.lower())
+    return may_be_early(granted, from_results)
+
+
+def may_be_early(granted: Grant, from_results: bool) -> Verdict:
+    """Whether a call that may be made may be made early."""
     if granted.effect != "read":
         return Verdict(False, "effect")
     if not granted.permission.cacheable:

@@ -31,12 +31,18 @@ OBSERVED = frozenset(
 
 PLANNED = "planned"
 HELD = "held"
+SPECULATED = "speculated"
+# What rows of earlier releases lack at their end.
+LATER: tuple[Any, ...] = ((), {}, 0, 0)
 
-Account = Literal["started", "ended", "missed", "repeated", "run", "shadow", "verified"]
+Account = Literal["started", "ended", "missed", "repeated", "called", "run", "shadow", "verified"]
 
 
 class Observation(NamedTuple):
-    """What one event says: `subject` is a tool, or the status of a run."""
+    """What one event says: `subject` is a tool, or the status of a run.
+
+    `early` says of a call that could have run early whether it was speculated.
+    """
 
     account: Account
     subject: str
@@ -45,6 +51,7 @@ class Observation(NamedTuple):
     tool_ms: float = 0.0
     saved_ms: float = 0.0
     duration_ms: float = 0.0
+    early: str = ""
 
 
 def observe(event_type: str, data: Mapping[str, Any]) -> Observation | None:
@@ -83,13 +90,13 @@ def _shadow(event_type: str, data: Mapping[str, Any]) -> Observation | None:
 
 
 def _task(data: Mapping[str, Any]) -> Observation | None:
-    served_by = data.get("served_by", "call")
-    if served_by == "call":
-        missed = data.get("speculable") and data.get("call_id") and data.get("final", True)
-        return Observation("missed", data["tool"]) if missed else None
+    served_by, final = data.get("served_by", "call"), data.get("final", True)
+    early = (data.get("early") or "") if final else ""
     if served_by == "repeat":
-        return Observation("repeated", data["tool"], saved_ms=data.get("saved_ms", 0.0))
-    return None
+        return Observation("repeated", data["tool"], saved_ms=data.get("saved_ms", 0.0), early=early)
+    if served_by == "call" and data.get("speculable") and data.get("call_id") and final:
+        return Observation("missed", data["tool"], early=early)
+    return Observation("called", data["tool"], early=early) if early else None
 
 
 @dataclass(slots=True)
@@ -118,6 +125,8 @@ class ToolTotals:
     fates: dict[tuple[str, str], FateTotals] = field(default_factory=dict)
     shadow: dict[tuple[str, str], FateTotals] = field(default_factory=dict)
     verified: dict[str, int] = field(default_factory=dict)
+    eligible: int = 0
+    speculated: int = 0
 
     def fate(self, fate: str, reason: str) -> FateTotals:
         """The account of one fate and reason, opened where there is none."""
@@ -159,6 +168,8 @@ class Totals:
             run.duration_ms += seen.duration_ms
             return
         tool = self.tool(seen.subject)
+        tool.eligible += bool(seen.early)
+        tool.speculated += seen.early == SPECULATED
         if seen.account == "started":
             tool.started += 1
         elif seen.account == "ended":
@@ -170,7 +181,7 @@ class Totals:
             shadow.add(1, seen.tool_ms, seen.saved_ms)
         elif seen.account == "verified":
             tool.verified[seen.reason] = tool.verified.get(seen.reason, 0) + 1
-        else:
+        elif seen.account == "repeated":
             tool.repeats += 1
             tool.repeats_saved_ms += seen.saved_ms
 
@@ -193,6 +204,8 @@ def _merge_tool(into: ToolTotals, tool: ToolTotals) -> None:
     into.misses += tool.misses
     into.repeats += tool.repeats
     into.repeats_saved_ms += tool.repeats_saved_ms
+    into.eligible += tool.eligible
+    into.speculated += tool.speculated
     for (fate, reason), account in tool.fates.items():
         into.fate(fate, reason).add(account.count, account.tool_ms, account.saved_ms)
     for key, account in tool.shadow.items():
@@ -208,8 +221,11 @@ class Summary:
     `wasted` counts speculations that were discarded or failed, `wasted_ms` the time their tools took;
     `running` is what has been started and not ended (waiting results included). `fates` counts by
     `fate:reason`. `hit_rate` is the share of the calls that could have been served early and were; None where
-    there was neither hit nor miss. `shadow` says what shadow mode planned, how much of it would have been
-    served, and how much sooner; `verified` how often a tool that was called again said the same.
+    there was neither hit nor miss. `eligible` counts the calls after a first layer that were allowed to run
+    early and for which speculation was on, `speculated` those of them that one was begun for, and
+    `eligible_calls_speculated` is their share: a report of safety that speculates nothing proves nothing.
+    `shadow` says what shadow mode planned, how much of it would have been served, and how much sooner;
+    `verified` how often a tool that was called again said the same.
     """
 
     hits: int = 0
@@ -222,6 +238,9 @@ class Summary:
     repeats_saved_ms: float = 0.0
     wasted_ms: float = 0.0
     hit_rate: float | None = None
+    eligible: int = 0
+    speculated: int = 0
+    eligible_calls_speculated: float | None = None
     fates: dict[str, int] = field(default_factory=dict)
     shadow: dict[str, Any] = field(default_factory=dict)
     verified: dict[str, int] = field(default_factory=dict)
@@ -251,6 +270,9 @@ def summarise(tools: Iterable[ToolTotals]) -> Summary:
         repeats_saved_ms=whole.repeats_saved_ms,
         wasted_ms=sum(account.tool_ms for account in wasted),
         hit_rate=hits / asked if asked else None,
+        eligible=whole.eligible,
+        speculated=whole.speculated,
+        eligible_calls_speculated=whole.speculated / whole.eligible if whole.eligible else None,
         fates={f"{fate}:{reason}": account.count for (fate, reason), account in sorted(whole.fates.items())},
         shadow=_shadow_summary(whole.shadow),
         verified=dict(sorted(whole.verified.items())),
@@ -307,16 +329,18 @@ def _tool_row(tool: ToolTotals) -> list[Any]:
     shadow = [
         [*key, account.count, account.tool_ms, account.saved_ms] for key, account in tool.shadow.items()
     ]
-    return [tool.started, tool.misses, tool.repeats, tool.repeats_saved_ms, fates, shadow, tool.verified]
+    counted = [tool.started, tool.misses, tool.repeats, tool.repeats_saved_ms, fates, shadow, tool.verified]
+    return [*counted, tool.eligible, tool.speculated]
 
 
 def _tool_of(row: list[Any]) -> ToolTotals:
     started, misses, repeats, repeats_saved_ms, fates, *later = row
-    shadow, verified = later or ([], {})
+    shadow, verified, eligible, speculated = (*later, *LATER[len(later) :])
     return ToolTotals(
-        started, misses, repeats, repeats_saved_ms, _fates_of(fates), _fates_of(shadow), dict(verified)
+        *(started, misses, repeats, repeats_saved_ms, _fates_of(fates), _fates_of(shadow), dict(verified)),
+        *(eligible, speculated),
     )
 
 
-def _fates_of(rows: list[list[Any]]) -> dict[tuple[str, str], FateTotals]:
+def _fates_of(rows: Iterable[list[Any]]) -> dict[tuple[str, str], FateTotals]:
     return {(fate, reason): FateTotals(*account) for fate, reason, *account in rows}

@@ -139,6 +139,8 @@ def _task_started(session: Session, event: e.Event, data: e.TaskStarted) -> Sess
         served_by=data.served_by,
         serves=data.serves,
         speculable=data.speculable,
+        eligible=bool(data.eligible),
+        speculated=before.speculated or data.serves is not None,
         replaces=_replaces(session, event, data),
         earlier=before.earlier,
         approval=before.approval if data.approval_id else None,
@@ -236,7 +238,9 @@ def _speculation_started(session: Session, event: e.Event, data: e.SpeculationSt
     )
     accounts = replace(session.accounts, started=session.accounts.started + 1)
     started = replace(session, accounts=accounts, speculations={**session.speculations, data.call_id: entry})
-    return _with_task(started, run, data.task_id, replace(run.task(data.task_id), speculable=True))
+    return _with_task(
+        started, run, data.task_id, replace(run.task(data.task_id), speculable=True, speculated=True)
+    )
 
 
 def _speculation_unresolvable(session: Session, event: e.Event, data: e.SpeculationUnresolvable) -> Session:

@@ -43,6 +43,8 @@ from pml.schemas.permissions import RetryRule
 
 VERSION = 1
 _STATUSES: tuple[TaskStatus, ...] = ("pending", "running", "completed", "failed", "skipped", "unknown")
+# Bits of one number, in this order for ever.
+_FLAGS = ("speculable", "barred", "replaces", "crossed", "held", "eligible", "speculated")
 _SERVED: tuple[ServedBy, ...] = ("call", "speculation", "joined", "repeat")
 
 
@@ -80,7 +82,7 @@ def encode_session(session: Session) -> bytes:
         "tenant": session.tenant,
         "session": session.session_id,
         "at": [session.epoch, session.seq, session.last_offset, session.last_event_ms],
-        "accounts": _values(session.accounts),
+        "accounts": _accounts_out(session.accounts),
         "doubtful": session.doubtful,
         **({"obeyed": session.obeyed} if session.obeyed else {}),
         **({"paces": session.paces} if session.paces else {}),
@@ -131,6 +133,12 @@ def decode_session(data: bytes, definitions: Callable[[str], bytes | None]) -> S
         paces=record.get("paces", {}),
         inquiries={row[0]: _inquiry_in(row[1:]) for row in record.get("inquiries", ())},
     )
+
+
+def _accounts_out(accounts: Accounts) -> list[Any]:
+    """What shadow mode modelled comes last, and is left out where it planned nothing."""
+    row = _values(accounts)
+    return row if accounts.planned else row[:-3]
 
 
 def _internal_out(session: Session) -> dict[str, Any]:
@@ -270,11 +278,7 @@ def _task_out(task: TaskState, topics: list[str]) -> list[Any]:
         _STATUSES.index(task.status),
         task.attempt,
         _SERVED.index(task.served_by),
-        int(task.speculable)
-        + 2 * int(task.barred)
-        + 4 * int(task.replaces)
-        + 8 * int(task.crossed)
-        + 16 * int(task.held),
+        sum(1 << place for place, name in enumerate(_FLAGS) if getattr(task, name)),
         _address_out(task.result, topics),
         task.serves,
         task.skip_reason,
@@ -297,11 +301,7 @@ def _task_in(row: list[Any], topics: list[str]) -> TaskState:
         status=_STATUSES[status],
         attempt=attempt,
         served_by=_SERVED[served_by],
-        speculable=bool(early & 1),
-        barred=bool(early & 2),
-        replaces=bool(early & 4),
-        crossed=bool(early & 8),
-        held=bool(early & 16),
+        **{name: bool(early & 1 << place) for place, name in enumerate(_FLAGS)},
         result=_address_in(result, topics),
         serves=serves,
         skip_reason=skip_reason or "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pml.processors.speculation.guard import may_be_early
 from pml.processors.speculation.touches import any_overlap
 from pml.processors.workflow.calls import Wanted, call_run
 from pml.processors.workflow.consent import ask, given
@@ -174,9 +175,20 @@ def _emit_started(
             served_by=served_by,
             speculable=run.task(prepared.node.id).speculable,
             approval_id=approval.approval_id if prepared.consent and approval else None,
+            eligible=_eligible(draft, run, prepared) or None,
         ),
         run,
     )
+
+
+def _eligible(draft: Draft, run: Run, prepared: Prepared) -> bool:
+    """Whether a call could run early, whatever came of it: the share of those that did is told of these."""
+    node = prepared.node
+    if node.layer == 0 or prepared.consent is not None or run.speculation != "on":
+        return False
+    if draft.catalog.mode_of(draft.session.tenant, node.tool) != "on":
+        return False
+    return may_be_early(prepared.granted, bool(node.references)).allowed
 
 
 def _repeatable(prepared: Prepared) -> bool:

@@ -61,6 +61,7 @@ def _ended_fields(draft: Draft, run: Run, task_id: str, arguments: Any) -> dict[
         "arguments_hash": call.arguments_hash if call else "",
         "served_by": task.served_by if begun else "call",
         "speculable": task.speculable,
+        "early": ("speculated" if task.speculated else "missed") if begun and task.eligible else None,
     }
 
 

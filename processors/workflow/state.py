@@ -102,7 +102,8 @@ class TaskState:
     where its speculation failed or expired and is not begun again; `replaces` where it was speculated with
     other arguments and its own result may take that one's place in the cache; `earlier` counts the attempts
     before it was opened again; `crossed` where another write of what it changes ran beside it; `held` where
-    shadow mode would have had no budget for it.
+    shadow mode would have had no budget for it; `eligible` where its call may run early, and `speculated`
+    where one was begun for it.
     """
 
     status: TaskStatus = "pending"
@@ -121,6 +122,8 @@ class TaskState:
     approval: Approval | None = None
     crossed: bool = False
     held: bool = False
+    eligible: bool = False
+    speculated: bool = False
 
     @property
     def awaits_approval(self) -> bool:

@@ -9,7 +9,17 @@ import typer
 from pml.streams.cli.output import Json, print_json, print_table
 from pml.streams.cli.session import load_settings, run_async
 
-COLUMNS = ("hits", "misses", "hit_rate", "wasted", "repeats", "saved_ms", "wasted_ms")
+COLUMNS = (
+    "hits",
+    "misses",
+    "hit_rate",
+    "eligible",
+    "speculated",
+    "wasted",
+    "repeats",
+    "saved_ms",
+    "wasted_ms",
+)
 
 
 def metrics(
@@ -31,10 +41,18 @@ def metrics(
         return
     print_table(("tool", *COLUMNS), [*_rows(report["tools"]), ("all", *_numbers(report))])
     told = ", ".join(f"{count} {status}" for status, count in report["runs"].items())
-    for line in (_shadow(report["shadow"]), _verified(report["verified"])):
+    for line in (_eligible(report), _shadow(report["shadow"]), _verified(report["verified"])):
         if line:
             typer.echo(line)
     typer.echo(f"runs: {told or 'none yet'}; lag {report['lag']}")
+
+
+def _eligible(report: dict[str, Any]) -> str:
+    """How much of what could run early was speculated at all."""
+    share = report["eligible_calls_speculated"]
+    if share is None:
+        return "eligible calls: none yet"
+    return f"eligible calls {report['eligible']}, speculated {report['speculated']} ({share:.0%})"
 
 
 def _shadow(shadow: dict[str, Any]) -> str:

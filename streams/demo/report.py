@@ -33,6 +33,8 @@ class WorkflowReport:
     by_shape: tuple[str, ...]
     speculated: bool
     unsafe_speculations: int
+    eligible: int
+    eligible_speculated: int
 
     @property
     def ok(self) -> bool:
@@ -53,11 +55,19 @@ class DemoReport:
         """Whether PML kept its promise everywhere."""
         return bool(self.workflows) and all(item.ok for item in self.workflows)
 
+    @property
+    def eligible_calls_speculated(self) -> float | None:
+        """The share of the calls that could run early for which one was begun: of none, none."""
+        eligible = sum(item.eligible for item in self.workflows)
+        speculated = sum(item.eligible_speculated for item in self.workflows)
+        return round(speculated / eligible, 3) if eligible else None
+
     def as_dict(self) -> dict[str, Any]:
         """One JSON object."""
         return {
             "workflows": [asdict(item) for item in self.workflows],
             "queries": dict(self.queries),
+            "eligible_calls_speculated": self.eligible_calls_speculated,
             "data_dir": self.data_dir,
             "ok": self.ok,
         }
@@ -83,6 +93,8 @@ def compare(name: str, tasks: int, plain: Measured, speculative: Measured) -> Wo
         by_shape=tuple(sorted(name for name, task in plain.outcome.tasks.items() if task.volatile)),
         speculated=speculative.speculated,
         unsafe_speculations=plain.unsafe_speculations + speculative.unsafe_speculations,
+        eligible=speculative.eligible,
+        eligible_speculated=speculative.eligible_speculated,
     )
 
 
@@ -95,7 +107,7 @@ def _workflows(report: DemoReport) -> Table:
     table = Table(title="Each workflow twice: without and with speculation", title_justify="left")
     for column in ("workflow", "layers", "tasks", "plain ms", "speculative ms", "hits", "(< 5 ms)", "misses"):
         table.add_column(column, justify="left" if column == "workflow" else "right")
-    for column in ("wasted", "saved ms", "identical", "unsafe early"):
+    for column in ("wasted", "saved ms", "eligible", "speculated", "identical", "unsafe early"):
         table.add_column(column, justify="right")
     for item in report.workflows:
         table.add_row(*_cells(item))
@@ -115,6 +127,8 @@ def _cells(item: WorkflowReport) -> list[RenderableType]:
         str(item.misses),
         str(item.wasted),
         f"{item.saved_ms:.1f}",
+        str(item.eligible),
+        str(item.eligible_speculated),
         verdict,
         str(item.unsafe_speculations),
     ]
@@ -131,12 +145,19 @@ def _remarks(report: DemoReport) -> list[RenderableType]:
         remarks.append(
             Text(f"Compared by shape, because a clock changes by itself: {'; '.join(by_shape)}", "dim")
         )
+    remarks.append(Text(_told_share(report), "dim"))
     remarks.append(
         Text(
             "Identical: every full result, and every byte of the folder and the repository afterwards.", "dim"
         )
     )
     return remarks
+
+
+def _told_share(report: DemoReport) -> str:
+    share = report.eligible_calls_speculated
+    told = "there was none" if share is None else f"{share:.0%} were speculated"
+    return f"Eligible: calls after a first layer that were allowed to run early; of them {told}."
 
 
 def _queries(report: DemoReport) -> list[RenderableType]:

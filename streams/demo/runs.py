@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pml.schemas.calls import task_value
-from pml.schemas.events import Event, RunEnded, SpeculationEnded
+from pml.schemas.events import Event, RunEnded, SpeculationEnded, TaskEnded
 from pml.schemas.workflow import Workflow
 from pml.streams.client import IntentProducer, ResultReader, RunSummary, wait_for_run
 from pml.streams.demo.comparison import Outcome, TaskResult
@@ -32,6 +32,8 @@ class Measured:
     savings_ms: tuple[float, ...]
     speculated: bool
     unsafe_speculations: int
+    eligible: int
+    eligible_speculated: int
 
     @property
     def small_hits(self) -> int:
@@ -56,6 +58,7 @@ class Runner:
         summary = await self.run(workflow, speculation, events)
         wall_ms = (time.perf_counter() - began) * 1_000
         ended = [event.data for event in events if isinstance(event.data, SpeculationEnded)]
+        early = [event.data.early for event in events if isinstance(event.data, TaskEnded) and _final(event)]
         return Measured(
             wall_ms=wall_ms,
             summary=summary,
@@ -63,6 +66,8 @@ class Runner:
             savings_ms=tuple(data.saved_ms for data in ended if data.fate == "served"),
             speculated=any(event.type == "speculation.started" for event in events),
             unsafe_speculations=await asyncio.to_thread(self._stage.unsafe_speculations, position),
+            eligible=sum(told is not None for told in early),
+            eligible_speculated=early.count("speculated"),
         )
 
     async def run(self, workflow: Workflow, speculation: Mode, events: list[Event]) -> RunSummary:
@@ -90,3 +95,8 @@ class Runner:
             return TaskResult(task.status, error_code=code)
         value = task_value(await self._results.read(task.result_ref))
         return TaskResult(task.status, value, volatile=self._stage.is_volatile(tool))
+
+
+def _final(event: Event) -> bool:
+    """Whether no other attempt follows."""
+    return bool(getattr(event.data, "final", True))

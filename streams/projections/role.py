@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 from faust.types import TP
 
-from pml.processors.speculation.metrics import Observation
+from pml.processors.speculation.metrics import SPECULATED, Observation
 from pml.schemas.identifiers import split_tool
 from pml.streams.app import ChunkApp, chunk_topic, run_app
 from pml.streams.connection import client_options, producer_options
@@ -24,6 +24,7 @@ from pml.streams.settings import Settings
 from pml.streams.sources import opened
 from pml.streams.telemetry import (
     CONSUMER_LAG,
+    ELIGIBLE_CALLS,
     RUN_DURATION,
     RUNS,
     SPECULATION_SAVED,
@@ -135,6 +136,9 @@ class Metrics:
 
 def count(seen: Observation) -> None:
     """Add what was folded to this process's Prometheus metrics."""
+    if seen.early:
+        speculated = "true" if seen.early == SPECULATED else "false"
+        ELIGIBLE_CALLS.labels(*split_tool(seen.subject), speculated).inc()
     if seen.account == "run":
         RUNS.labels(seen.subject).inc()
         RUN_DURATION.observe(seen.duration_ms / 1000)

@@ -267,17 +267,16 @@ class Promises:
         data: Any = event.data
         run = before.runs[event.run_id or ""]
         spec = self.toolbox.specs[data.tool]
-        if run.graph is None or run.speculation != "on" or data.layer == 0:
+        if data.early is None:
             return
-        node = run.graph.nodes[data.task_id]
         arguments = data.arguments if isinstance(data.arguments, dict) else {}
-        if any(
-            may_run_early(spec, arguments, c, bool(node.references))
-            for c in self._recent(self.ledger.loop.time())[-1:]
-        ):
-            self.eligible["eligible"] += 1
-            self.eligible["speculated"] += bool(data.speculable)
-            self.eligible[f"served by {data.served_by}"] += 1
+        reads = not spec.writes(arguments) and run.speculation == "on" and data.layer > 0
+        self.ledger.check("what counts as eligible may run early", reads, lambda: event.id)
+        begun = run.task(data.task_id).speculated
+        self.ledger.check("what counts as speculated was", begun == (data.early == "speculated"), event.id)
+        self.eligible["eligible"] += 1
+        self.eligible["speculated"] += data.early == "speculated"
+        self.eligible[f"served by {data.served_by}"] += 1
 
     def _diverged(self, event: Event) -> None:
         """A hit that was called again gave something else: somebody outside changed what it read."""

@@ -58,6 +58,7 @@ def _task(draw: st.DrawFn) -> Facts:
         "final": draw(st.booleans()),
         "call_id": draw(st.sampled_from([None, "call_1"])),
         "saved_ms": draw(MS),
+        **draw(st.sampled_from([{}, {"early": None}, {"early": "speculated"}, {"early": "missed"}])),
     }
 
 
@@ -113,6 +114,7 @@ def brute_force(events: list[Facts]) -> dict[str, Any]:
     started = sum(kind == "speculation.started" for kind, _ in events)
     calls = [data for data in tasks if data["served_by"] == "call" and data["call_id"] and data["final"]]
     misses = sum(data["speculable"] for data in calls)
+    early = [data["early"] for data in tasks if data.get("early") and data["final"]]
     names = {f"{data['fate']}:{data['reason']}" for data in ended}
     return {
         "hits": len(served),
@@ -125,6 +127,9 @@ def brute_force(events: list[Facts]) -> dict[str, Any]:
         "repeats_saved_ms": sum(data["saved_ms"] for data in tasks if data["served_by"] == "repeat"),
         "wasted_ms": sum(data["tool_ms"] for data in lost),
         "hit_rate": len(served) / (len(served) + misses) if served or misses else None,
+        "eligible": len(early),
+        "speculated": early.count("speculated"),
+        "eligible_calls_speculated": early.count("speculated") / len(early) if early else None,
         "fates": {name: sum(f"{d['fate']}:{d['reason']}" == name for d in ended) for name in names},
         "shadow": brute_force_shadow(events),
         "verified": Counter(
@@ -181,6 +186,14 @@ def test_a_row_of_before_shadow_mode_is_read() -> None:
     assert offset == 7
     found = summarise(totals.tools.values())
     assert (found.hits, found.misses, found.verified, found.shadow["planned"]) == (2, 1, {}, 0)
+
+
+def test_a_row_of_before_eligible_calls_were_counted_is_read() -> None:
+    row = b'[3,1,0,0.0,[],[["","planned",2,0.0,0.0]],{"same":1}]'
+    stored = b'{"version":1,"offset":7,"tools":{"git:log":%b},"runs":{}}' % row
+    found = summarise(decode_totals(stored)[0].tools.values())
+    assert (found.eligible, found.eligible_calls_speculated) == (0, None)
+    assert (found.shadow["planned"], found.verified) == (2, {"same": 1})
 
 
 def test_runs_are_counted_by_status() -> None:
