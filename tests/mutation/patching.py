@@ -31,10 +31,17 @@ class Functions:
         }
 
     def of(self, mutant: Mutant, module: Module) -> list[FunctionType]:
-        """The functions that this mutant changes; none where it changes what runs on import."""
-        if not mutant.first_line:
+        """The functions that this mutant changes; none where it changes what runs on import.
+
+        Those that the function had made before, on import, come after it.
+        """
+        file = str(module.path.resolve())
+        outer = self._made.get((file, mutant.function, mutant.first_line), []) if mutant.first_line else []
+        if not outer:
             return []
-        return self._made.get((str(module.path.resolve()), mutant.function, mutant.first_line), [])
+        inside = f"{mutant.function}.<locals>."
+        places = [where for where in self._made if where[0] == file and where[1].startswith(inside)]
+        return [*outer, *(function for where in places for function in self._made[where])]
 
     def imported_as(self, module: Module) -> str | None:
         """The name that a module was imported under, None if it was not."""

@@ -54,6 +54,13 @@ def pay(car: Car) -> Car:
     return replace(car, paid=True)
 
 
+def by(step):
+    return lambda number: number + step
+
+
+ON = by(1)
+
+
 def untested(word: str) -> bool:
     return word == "free"
 '''
@@ -68,12 +75,12 @@ CHECKS = """
 import pytest
 
 from tolls.counting import count_to
-from tolls.tolls import BASE, Car, pay, toll
+from tolls.tolls import BASE, ON, Car, pay, toll
 
 
 def test_tolls():
     assert (toll(0), toll(2), toll(50)) == (3, 5, 13)
-    assert BASE == 3
+    assert (BASE, ON(4)) == (3, 5)
 
 
 def test_no_such_car():
@@ -132,6 +139,7 @@ def test_what_is_tested_is_killed_and_what_is_not_lives(place: Path) -> None:
     assert found["min(axles, LIMIT) → max(axles, LIMIT)"] == "killed"
     assert found["BASE + min(axles, LIMIT) → BASE - min(axles, LIMIT)"] == "killed"
     assert found["replace(car, paid=True) → replace(car)"] == "killed"
+    assert found["number + step → number - step"] == "killed", "the lambda was made on import"
     assert found["raise ValueError(f'no such car: {axles}') → pass"] == "killed"
     assert found["self.axles > 2 → self.axles >= 2"] == "not reached"
     assert found["word == 'free' → word != 'free'"] == "not reached"
