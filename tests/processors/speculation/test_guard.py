@@ -33,6 +33,29 @@ def server(trusted: bool = False, definition: str = "v1", **hints: Any) -> Serve
     return ServerTools(server="files", status="listed", trusted=trusted, tools=(tool,))
 
 
+def test_what_no_argument_can_change_is_looked_at_first() -> None:
+    """Some arguments may let a call run early only where nobody is asked and it is cacheable and may read."""
+    entry = {"scope": "readonly", "approval": "auto"}
+    entries = {
+        "files:read": entry,
+        "files:asked": {**entry, "approval": "hil"},
+        "files:now": {**entry, "cacheable": False},
+        "files:write": {**entry, "effect": "write"},
+        "files:some": {**entry, "effect": "read", "when": {"method": ["GET"]}},
+        "files:erase": entry,
+    }
+    file = PermissionFile.model_validate({"tools": entries})
+    erase = Tool(name="erase", hints=ToolHints(read_only=False), definition="d")
+    server = ServerTools(server="files", status="listed", tools=(erase,))
+    names = [*entries, "files:unknown"]
+    assert [name for name in names if may_run_early(name, file, server)] == ["files:read", "files:some"]
+    assert [name for name in names if may_run_early(name, file, None)] == [
+        "files:read",
+        "files:some",
+        "files:erase",
+    ]
+
+
 def test_a_minimal_tool_with_automatic_approval_is_safe() -> None:
     assert can_speculate(TOOL, {}, file(scope="minimal"), server()) == Verdict(True)
 

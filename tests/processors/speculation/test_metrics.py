@@ -14,6 +14,7 @@ from pml.processors.speculation.metrics import (
     OBSERVED,
     OTHER_TOOLS,
     TOOLS_MAX,
+    Observation,
     Totals,
     decode_totals,
     encode_totals,
@@ -215,6 +216,94 @@ def test_adding_parts_up_keeps_the_limit_too() -> None:
     whole = total(parts)
     assert len(whole.tools) == TOOLS_MAX + 1
     assert summarise(whole.tools.values()).started == 2 * TOOLS_MAX
+
+
+TOOL = {"tool": "git:log"}
+CALLED = {**TOOL, "speculable": True, "call_id": "call_1"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "seen"),
+    [
+        ("speculation.started", TOOL, Observation("started", "git:log")),
+        (
+            "speculation.ended",
+            {**TOOL, "fate": "discarded", "reason": "unused"},
+            Observation("ended", "git:log", "discarded", "unused", 0.0, 0.0, 0.0),
+        ),
+        (
+            "speculation.ended",
+            {**TOOL, "fate": "served", "reason": "hit", "tool_ms": 3.0, "saved_ms": 2.0},
+            Observation("ended", "git:log", "served", "hit", 3.0, 2.0),
+        ),
+        ("run.completed", {}, Observation("run", "completed")),
+        ("run.failed", {"duration_ms": 7}, Observation("run", "failed", duration_ms=7)),
+        ("run.aborted", {"duration_ms": 7}, Observation("run", "aborted", duration_ms=7)),
+        ("speculation.planned", {**TOOL, "shadow": True}, Observation("shadow", "git:log", "", "planned")),
+        ("speculation.planned", TOOL, None),
+        (
+            "speculation.scored",
+            {**TOOL, "shadow": True, "success": True, "reason": "hit", "saved_ms": 4.0},
+            Observation("shadow", "git:log", "served", "hit", saved_ms=4.0),
+        ),
+        (
+            "speculation.scored",
+            {**TOOL, "shadow": True, "success": False, "reason": "unused", "saved_ms": None},
+            Observation("shadow", "git:log", "wasted", "unused"),
+        ),
+        (
+            "speculation.verified",
+            {**TOOL, "outcome": "same"},
+            Observation("verified", "git:log", reason="same"),
+        ),
+        ("speculation.diverged", TOOL, Observation("verified", "git:log", reason="diverged")),
+        ("task.completed", CALLED, Observation("missed", "git:log")),
+        ("task.failed", {**CALLED, "final": False}, None),
+        ("task.failed", {**CALLED, "final": True}, Observation("missed", "git:log")),
+        ("task.unknown", {**CALLED, "served_by": "call"}, Observation("missed", "git:log")),
+        ("task.completed", {**CALLED, "speculable": False}, None),
+        ("task.completed", {**CALLED, "call_id": None}, None),
+        ("task.completed", {**CALLED, "served_by": "speculation"}, None),
+        ("task.completed", {**CALLED, "served_by": "joined"}, None),
+        ("task.completed", {**CALLED, "served_by": "repeat"}, Observation("repeated", "git:log")),
+        (
+            "task.completed",
+            {**CALLED, "served_by": "repeat", "saved_ms": 5.0},
+            Observation("repeated", "git:log", saved_ms=5.0),
+        ),
+        ("layer.released", TOOL, None),
+    ],
+)
+def test_an_event_adds_this_to_the_accounts(
+    kind: str, data: dict[str, Any], seen: Observation | None
+) -> None:
+    assert observe(kind, data) == seen
+
+
+def test_no_figures_of_nothing() -> None:
+    none = {"planned": 0, "would_serve": 0, "would_waste": 0, "would_save_ms": 0, "reasons": {}}
+    assert summarise([]) == metrics.Summary(shadow=none)
+    assert (metrics.RunTotals(), metrics.FateTotals()) == (
+        metrics.RunTotals(0, 0.0),
+        metrics.FateTotals(0, 0.0, 0.0),
+    )
+    assert metrics.ToolTotals() == metrics.ToolTotals(0, 0, 0, 0.0, {}, {}, {})
+
+
+def test_figures_are_listed_in_the_order_of_their_names() -> None:
+    events = [
+        ("speculation.ended", {**TOOL, "fate": "served", "reason": "hit"}),
+        ("speculation.ended", {**TOOL, "fate": "discarded", "reason": "unused"}),
+        ("speculation.ended", {**TOOL, "fate": "discarded", "reason": "expired"}),
+        ("speculation.verified", {**TOOL, "outcome": "same"}),
+        ("speculation.diverged", TOOL),
+        ("speculation.scored", {**TOOL, "shadow": True, "success": False, "reason": "unused"}),
+        ("speculation.scored", {**TOOL, "shadow": True, "success": False, "reason": "expired"}),
+    ]
+    found = summarise(fold(events).tools.values())
+    assert list(found.fates) == ["discarded:expired", "discarded:unused", "served:hit"]
+    assert list(found.verified) == ["diverged", "same"]
+    assert list(found.shadow["reasons"]) == ["expired", "unused"]
 
 
 def test_every_observed_type_exists() -> None:

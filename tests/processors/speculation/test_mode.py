@@ -85,3 +85,28 @@ def test_three_divergences_are_needed() -> None:
     assert not distrusted(DivergenceRecord(tool="a:b", diverged_at=times[:2]), None)
     assert distrusted(DivergenceRecord(tool="a:b", diverged_at=times), None)
     assert distrusted(DivergenceRecord(tool="a:b", diverged_at=times), Permission(scope="minimal"))
+
+
+@pytest.mark.parametrize(
+    ("scope", "every"),
+    [
+        ("global", True),
+        ("speculation", True),
+        ("tenant", True),
+        ("other=x", True),
+        ("tenant=acme", False),
+        ("server=git", False),
+        ("tool=git:log", False),
+    ],
+)
+def test_a_switch_is_for_all_unless_it_names_a_tenant_a_server_or_a_tool(scope: str, every: bool) -> None:
+    assert for_all(scope) is every
+
+
+def test_a_tool_approved_in_the_moment_of_its_divergence_is_trusted_no_less() -> None:
+    """Only what came after the approval speaks against the tool."""
+    times = tuple(f"2023-11-14T22:13:2{number}.000000Z" for number in range(3))
+    record = DivergenceRecord(tool="a:b", diverged_at=times)
+    at_once = Permission(scope="minimal", approved_at="2023-11-14T22:13:20Z")
+    before = Permission(scope="minimal", approved_at="2023-11-14T22:13:19Z")
+    assert (distrusted(record, at_once), distrusted(record, before)) == (False, True)

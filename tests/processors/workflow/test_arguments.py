@@ -99,3 +99,9 @@ def test_both_modes_agree_where_everything_has_a_value(
         assert isinstance(strictly, Unresolved) == bool(real.omitted)
     else:
         assert real.reasons.keys() <= required
+
+
+def test_what_is_absent_is_named_in_order() -> None:
+    found = resolve({}, NOTHING, required=[f"x{number}" for number in range(9, -1, -1)])
+    assert isinstance(found, Unresolved)
+    assert list(found.reasons) == [f"x{number}" for number in range(10)]

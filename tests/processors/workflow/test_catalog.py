@@ -11,6 +11,7 @@ from pml.processors.workflow import Catalog, Policy, payload_of
 from pml.schemas.calls import CallEnded, ToolResult
 from pml.schemas.catalog import (
     BranchStats,
+    Capability,
     CatalogData,
     CatalogRecord,
     DivergenceRecord,
@@ -104,6 +105,7 @@ def learned(outcomes: int) -> ThresholdRecord:
             "overrides",
             ThresholdOverride(tenant="local", level="default", value=0.5, changed_at="2023-11-14T22:13:20Z"),
         ),
+        ("capabilities", Capability(tenant="local", name="c")),
         ("branches", BranchStats(tenant="local", workflow_type="w", decision_id="d", counts={"true": 1})),
     ],
 )

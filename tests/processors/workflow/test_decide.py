@@ -269,3 +269,53 @@ def test_commands_that_name_no_run_start_one_each_and_a_repeated_one_attaches() 
     started = [event.run_id for event in world.of_type("run.started")]
     assert len(set(started)) == 2
     assert [event.run_id for event in world.of_type("command.attached")] == started[:1]
+
+
+def test_everything_is_required_of_a_tool_whose_schema_nobody_knows() -> None:
+    """Its server does not list it: an argument that cannot be resolved may be one that it needs."""
+    world = SessionWorld(catalog=catalog({"files:extra": {"scope": "readonly", "approval": "auto"}}))
+    missing = {"type": "reference", "expression": "a.nothing"}
+    for run_id, tool, ends in (
+        ("one", "files:extra", "task.failed"),
+        ("two", "files:search", "task.started"),
+    ):
+        tasks = [
+            {"id": "a", "tool": "files:list_dir", "arguments": {"path": tool}},
+            {"id": "b", "tool": tool, "arguments": {"text": missing}},
+        ]
+        world.start({"tasks": tasks}, run_id)
+        step = world.answer(world.call_of("a", run_id), {"first": "x"})
+        assert [event.type for event in step.events if getattr(event.data, "task_id", "") == "b"] == [ends]
+
+
+def test_a_command_id_of_any_run_of_the_session_is_taken() -> None:
+    world = SessionWorld()
+    for number in (1, 2):
+        world.start(
+            {"tasks": [{"id": "a", "tool": "files:write_file", "arguments": {"path": "x"}}]}, f"run_{number}"
+        )
+    for number in (1, 2):
+        step = world.send("run.abort", "run_1", command_id=f"cmd_run_{number}")
+        assert data_of(step, "command.rejected").error["code"] == "CONFLICT"
+
+
+def test_a_call_that_two_tasks_joined_serves_the_second_as_a_repeat() -> None:
+    """Each run waits for its own slow task; both find the same early call running."""
+    world = SessionWorld()
+    for number in (1, 2):
+        slow = {"id": "slow", "tool": "files:search", "arguments": {"text": str(number)}}
+        quick = {"id": "quick", "tool": "files:list_dir", "arguments": {"path": str(number)}}
+        late = {"id": "late", "tool": "files:read_file", "arguments": {"path": "a.md"}}
+        world.start({"tasks": [quick, slow, {**late, "depends_on": ["quick", "slow"]}]}, f"run_{number}")
+    for number in (1, 2):
+        world.answer(world.call_of("quick", f"run_{number}"), {"first": "x"})
+    early = world.of_type("speculation.started")
+    assert len(early) == 1
+    for number in (1, 2):
+        world.answer(world.call_of("slow", f"run_{number}"), {"matches": []})
+    started = [
+        event.data.served_by for event in world.of_type("task.started") if event.data.task_id == "late"
+    ]
+    assert started == ["joined", "repeat"]
+    world.answer(early[0].data.call_id, {"text": "hello"})
+    assert [event.type for event in world.events][-2:].count("run.completed") >= 1

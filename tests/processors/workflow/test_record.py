@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from pml.processors.workflow import MissingDefinition, decode_session, encode_session
+from pml.processors.workflow.state import NO_WAITS, UNNAMED
 from pml.schemas.errors import LogCorrupted
 from tests.processors.session_world import SessionWorld
 
@@ -82,3 +83,47 @@ def test_a_run_of_an_older_record_is_of_the_default_type_and_domain() -> None:
     assert not isinstance(older, MissingDefinition)
     run = older.runs["run_1"]
     assert (run.workflow_type, run.domain) == ("default", "default")
+
+
+def record(world: SessionWorld) -> dict[str, Any]:
+    assert world.session is not None
+    found: dict[str, Any] = orjson.loads(encode_session(world.session))
+    return found
+
+
+def test_a_run_of_before_types_pauses_and_plans_is_read() -> None:
+    """Rows grow at their end: 16 fields first, then the type, the domain, what few runs have."""
+    world = SessionWorld()
+    typed = {"workflow_type": "deploy", "tasks": [{"id": "a", "tool": "files:parse"}]}
+    world.start(typed, context={"domain": "docs"})
+    assert world.session is not None
+    stored = record(world)
+    whole = [*stored["runs"][0], None, {}]
+    read = []
+    for length in (16, 17, 18, 19, 20):
+        stored["runs"] = [whole[:length]]
+        found = decode_session(orjson.dumps(stored), world.definitions.get)
+        assert not isinstance(found, MissingDefinition)
+        run = found.runs["run_1"]
+        assert (run.waits, run.replans, run.plans) == (NO_WAITS, (), {})
+        read.append((run.workflow_type, run.domain))
+    named = ("deploy", "docs")
+    assert read == [(UNNAMED, UNNAMED), ("deploy", UNNAMED), named, named, named]
+
+
+def test_what_few_sessions_have_may_be_absent() -> None:
+    world = SessionWorld()
+    world.start(wide(2))
+    stored = record(world)
+    for name in ("obeyed", "internals", "influences", "verifications"):
+        assert name not in stored, "it takes no room where there is nothing"
+    found = decode_session(orjson.dumps(stored), world.definitions.get)
+    assert not isinstance(found, MissingDefinition)
+    assert (found.obeyed, found.internals, found.influences, found.verifications) == ({}, {}, {}, {})
+
+
+def test_a_record_of_a_newer_release_stops_the_role() -> None:
+    world = SessionWorld()
+    world.start(wide(1))
+    with pytest.raises(LogCorrupted, match="version 2; this release reads version 1"):
+        decode_session(orjson.dumps({**record(world), "v": 2}), world.definitions.get)
