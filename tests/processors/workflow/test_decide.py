@@ -271,23 +271,6 @@ def test_commands_that_name_no_run_start_one_each_and_a_repeated_one_attaches() 
     assert [event.run_id for event in world.of_type("command.attached")] == started[:1]
 
 
-def test_everything_is_required_of_a_tool_whose_schema_nobody_knows() -> None:
-    """Its server does not list it: an argument that cannot be resolved may be one that it needs."""
-    world = SessionWorld(catalog=catalog({"files:extra": {"scope": "readonly", "approval": "auto"}}))
-    missing = {"type": "reference", "expression": "a.nothing"}
-    for run_id, tool, ends in (
-        ("one", "files:extra", "task.failed"),
-        ("two", "files:search", "task.started"),
-    ):
-        tasks = [
-            {"id": "a", "tool": "files:list_dir", "arguments": {"path": tool}},
-            {"id": "b", "tool": tool, "arguments": {"text": missing}},
-        ]
-        world.start({"tasks": tasks}, run_id)
-        step = world.answer(world.call_of("a", run_id), {"first": "x"})
-        assert [event.type for event in step.events if getattr(event.data, "task_id", "") == "b"] == [ends]
-
-
 def test_a_command_id_of_any_run_of_the_session_is_taken() -> None:
     world = SessionWorld()
     for number in (1, 2):
