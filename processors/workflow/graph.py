@@ -31,7 +31,7 @@ class Node:
     timeout_ms: int | None
     safe_to_fail: bool
     layer: int
-    plan: int = 0
+    plan: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class DecisionNode:
     id: str
     expression: str
     references: frozenset[str]
-    plan: int = 0
+    plan: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pml.processors.speculation.candidates import pending_touches
-from pml.processors.workflow import Input, decide
+from pml.processors.workflow import Input, Unreadable, deadline, deadline_command, decide
 from pml.processors.workflow.draft import Draft
 from pml.schemas.calls import CallEnded
 from pml.schemas.catalog import CatalogRecord, ServerTools
@@ -302,3 +302,86 @@ def test_a_call_that_two_tasks_joined_serves_the_second_as_a_repeat() -> None:
     assert started == ["joined", "repeat"]
     world.answer(early[0].data.call_id, {"text": "hello"})
     assert [event.type for event in world.events][-2:].count("run.completed") >= 1
+
+
+SIMPLE = {"tasks": [{"id": "a", "tool": "files:list_dir", "arguments": {"path": "docs"}}]}
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+def test_an_event_says_who_and_what_it_follows_from() -> None:
+    """Its cause is its input; principal and trace are its run's, or the command's where there is no run."""
+    world = SessionWorld()
+    begun = world.start(SIMPLE, principal="person:ada", traceparent=TRACE).events[0]
+    assert (begun.tenant, begun.session_id, begun.epoch, begun.run_id) == ("local", "s1", 100, "run_1")
+    assert (begun.command_id, begun.principal, begun.traceparent) == ("cmd_run_1", "person:ada", TRACE)
+    assert begun.cause.model_dump() == {"topic": "pml.commands", "partition": 3, "offset": 1}
+    answered = world.answer(world.call_of("a"), {"first": "x"}).events[0]
+    assert (answered.command_id, answered.principal, answered.traceparent) == (None, "person:ada", TRACE)
+    assert answered.cause.model_dump() == {"topic": "pml.tool-outcomes", "partition": 3, "offset": 1}
+    refused = world.send("run.abort", "run_9", principal="person:bob", command_id="stop").events[0]
+    assert (refused.run_id, refused.principal, refused.traceparent) == ("run_9", "person:bob", None)
+    unread = world.unreadable(Unreadable("UNKNOWN_MESSAGE", "no such type", "cmd_9", "run.dance")).events[0]
+    assert (unread.command_id, unread.principal, unread.traceparent) == ("cmd_9", "", None)
+    assert [event.seq for event in world.events] == list(range(len(world.events)))
+    assert len({event.id for event in world.events}) == len(world.events)
+
+
+def test_a_cancelled_call_is_named_with_its_trace() -> None:
+    world = SessionWorld()
+    world.start(SIMPLE, traceparent=TRACE)
+    call_id = world.call_of("a")
+    (cancel,) = world.send("run.abort", "run_1").cancels
+    assert (cancel.call_id, cancel.tenant, cancel.session_id) == (call_id, "local", "s1")
+    assert (cancel.traceparent, bool(cancel.reason)) == (TRACE, True)
+
+
+def test_a_command_without_a_run_is_refused_not_obeyed() -> None:
+    for kind in ("run.retry", "run.continue", "run.abort"):
+        world = SessionWorld()
+        world.start(SIMPLE)
+        (event,) = world.send(kind, None).events
+        assert (event.type, event.data.error["code"]) == ("command.rejected", "NO_SUCH_RUN")
+
+
+def test_an_expired_result_is_not_served_in_that_moment_but_just_before() -> None:
+    for wait_ms, served_by in ((299_999, "speculation"), (300_000, "call")):
+        world = SessionWorld(catalog=catalog(run_timeout_ms=10_000_000, task_timeout_ms=1_000_000))
+        tasks = [
+            {"id": "quick", "tool": "files:list_dir", "arguments": {"path": "x"}},
+            {"id": "slow", "tool": "files:search", "arguments": {"text": "x"}},
+            {
+                "id": "late",
+                "tool": "files:read_file",
+                "arguments": {"path": "a.md"},
+                "depends_on": ["quick", "slow"],
+            },
+        ]
+        world.start({"tasks": tasks})
+        world.answer(world.call_of("quick"), {"first": "x"})
+        world.answer(world.call_of("late"), {"text": "early"})
+        world.time_ms += wait_ms
+        step = world.answer(world.call_of("slow"), {"matches": []})
+        assert data_of(step, "task.started").served_by == served_by
+
+
+def test_a_session_has_so_many_live_runs_and_so_many_in_all() -> None:
+    writes = {"tasks": [{"id": "a", "tool": "files:write_file", "arguments": {"path": "x"}}]}
+    for policy in ({"runs_live_max": 2}, {"runs_remembered_max": 2}):
+        world = SessionWorld(catalog=catalog(**policy))
+        assert [world.start(writes, f"run_{number}").events[0].type for number in (1, 2, 3)] == [
+            "run.started",
+            "run.started",
+            "command.rejected",
+        ]
+        world.answer(world.call_of("a", "run_1"), {"ok": True})
+        again = "run.started" if "runs_live_max" in policy else "command.rejected"
+        assert world.start(writes, "run_4").events[0].type == again
+
+
+def test_the_id_of_a_deadlines_command_is_no_longer_than_an_id_may_be() -> None:
+    world = SessionWorld()
+    world.start(SIMPLE, "r" * 128)
+    assert world.session is not None
+    found = deadline(world.session)
+    assert found is not None
+    assert len(deadline_command(world.session, found).command_id) == 128
