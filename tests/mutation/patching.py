@@ -49,10 +49,10 @@ class Functions:
 
 
 def exchange(functions: Sequence[FunctionType], code: CodeType) -> None:
-    """Give functions the code that they have in another version of their module."""
+    """Give functions the code that they have in another version of their module, where they are in it."""
     there = {_where(item)[1:]: item for item in _codes(code)}
     for function in functions:
-        function.__code__ = there[_where(function.__code__)[1:]]
+        function.__code__ = there.get(_where(function.__code__)[1:], function.__code__)
 
 
 def _where(code: CodeType) -> Where:

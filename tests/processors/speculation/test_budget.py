@@ -139,3 +139,13 @@ def test_plans_of_shadow_mode_leave_the_budget_of_real_calls_alone() -> None:
     world.start(workflow(2), "run_2")
     world.answer(world.call_of("a", "run_2"))
     assert started(world) == 1
+
+
+def test_budgets_are_what_the_documentation_says() -> None:
+    """Calls at a time, calls of a session, milliseconds wasted in an hour."""
+    assert {name: (one.concurrent, one.calls, one.wasted_ms_per_hour) for name, one in BUDGETS.items()} == {
+        "off": (0, 0, 0),
+        "low": (1, 20, 30_000),
+        "normal": (3, 100, 300_000),
+        "high": (8, 500, 3_000_000),
+    }

@@ -233,3 +233,31 @@ def test_what_cannot_write_never_does(
     permissions = PermissionFile(tools={TOOL: permission})
     found = grant(TOOL, {"method": method}, permissions, server(trusted, **hints))
     assert isinstance(found, Refusal) or found.effect == "read"
+
+
+def test_a_tool_that_nobody_approved_is_validated_first() -> None:
+    entries = {
+        "a:b": {"scope": "readonly", "approval": "auto"},
+        "a:c": {"scope": "readonly", "approval": "hil"},
+    }
+    file = PermissionFile.model_validate({"tools": entries})
+    assert [requires_validation(name, file) for name in ("a:b", "a:c", "a:d")] == [False, True, True]
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+@pytest.mark.parametrize("read_only", [True, False, None])
+@pytest.mark.parametrize("scope", ["minimal", "network-api"])
+@pytest.mark.parametrize("effect", ["read", "write", None])
+def test_what_is_looked_at_first_never_says_otherwise_than_the_guard(
+    trusted: bool, read_only: bool | None, scope: str, effect: str | None
+) -> None:
+    """Without conditions on arguments both say the same, whoever runs the server and whatever it hints."""
+    entry = {"scope": scope, "approval": "auto", "speculate_open_world": True, "effect": effect}
+    file = PermissionFile.model_validate({"tools": {"a:b": entry}})
+    tool = Tool(name="b", hints=ToolHints(read_only=read_only, open_world=False), definition="d")
+    server = ServerTools(server="a", status="listed", tools=(tool,), trusted=trusted)
+    for known in (server, None):
+        early = may_run_early("a:b", file, known)
+        granted = grant("a:b", {}, file, known)
+        assert not isinstance(granted, Grant) or early is (granted.effect == "read")
+        assert early or not can_speculate("a:b", {}, file, known).allowed

@@ -380,8 +380,19 @@ def test_a_session_has_so_many_live_runs_and_so_many_in_all() -> None:
 
 def test_the_id_of_a_deadlines_command_is_no_longer_than_an_id_may_be() -> None:
     world = SessionWorld()
-    world.start(SIMPLE, "r" * 128)
+    world.start(SIMPLE, "r" * 128, command_id="c")
     assert world.session is not None
     found = deadline(world.session)
     assert found is not None
     assert len(deadline_command(world.session, found).command_id) == 128
+
+
+def test_a_session_remembers_so_many_commands() -> None:
+    world = SessionWorld(catalog=catalog(commands_remembered_max=2))
+    for number in (1, 2, 3):
+        world.start(SIMPLE, f"run_{number}")
+    said = [world.send("run.abort", f"run_{number}", command_id=f"stop_{number}") for number in (1, 2, 3)]
+    assert [step.events[0].type for step in said] == ["decision.made", "decision.made", "command.rejected"]
+    assert said[2].events[0].data.error["code"] == "SESSION_FULL"
+    again = world.send("run.abort", "run_1", command_id="stop_1").events[0]
+    assert again.type == "command.attached", "what is remembered is still answered"
