@@ -179,6 +179,6 @@ def test_the_verdict_notices_a_run_that_did_not_end(played: Played) -> None:
     events = [event for _, event in played.written.events]
     findings = Reading(played.written, played.toolbox).findings
     last = next(event for event in reversed(events) if event.type == "run.completed")
-    asked = {event.run_id or "" for event in events if event.type == "run.started"}
+    asked = {event.command_id or "": event.run_id or "" for event in events if event.type == "run.started"}
     judge_runs(findings, [event for event in events if event is not last], asked)
     assert [violation.check for violation in findings.found] == ["every run ended"]

@@ -112,9 +112,10 @@ class Post:
         self.counts[f"command: {command.type}"] += 1
 
     @property
-    def asked(self) -> set[str]:
-        """The runs that were asked for."""
-        return {command.run_id or "" for command in self.sent.values() if command.type == "run.start"}
+    def asked(self) -> dict[str, str]:
+        """The runs that were asked for, by their command."""
+        starts = (command for command in self.sent.values() if command.type == "run.start")
+        return {command.command_id: command.run_id or "" for command in starts}
 
     @property
     def idle(self) -> bool:
