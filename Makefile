@@ -61,8 +61,9 @@ bench: $(STAMP) ## Measure ratios, each beside its baseline (JSON under benchmar
 bench-speculation: $(STAMP) ## Measure what speculation is worth on the workflows under PML_DATASETS
 	@$(BIN)/python -m benchmarks.speculation
 
+# Most of the time a drill waits: for a group to notice who is gone, for a deadline. Three have a stack each.
 drill: $(STAMP) ## Hit every named kill point 20 times, take the store away for ten minutes
-	@PML_DRILL_ROUNDS=20 PML_DRILL_STORE_AWAY_S=600 $(BIN)/python -m pytest tests/drills
+	@PML_DRILL_ROUNDS=20 PML_DRILL_STORE_AWAY_S=600 $(BIN)/python -m pytest -n 3 --dist worksteal tests/drills
 
 up: $(STAMP) ## Start the local stack in the background
 	@$(BIN)/pml up --detach

@@ -41,7 +41,7 @@ async def test_nothing_is_lost_or_doubled_where_a_role_dies(
 ) -> None:
     role = point.partition(".")[0]
     async with workshop.work():
-        workshop.kill(role)
+        await workshop.stop(role)
         workshop.start(role, crash_at=f"{point}:{1 + turn % 3}" if _passes_often(point) else point)
         assert await workshop.until_dead(role) == -signal.SIGKILL
         workshop.start(role)

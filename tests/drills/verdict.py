@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, defaultdict
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from pml.schemas.events import Event, TaskFailed
 from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.connection import client_options, store_url
 from pml.streams.log.reader import counted
+from tests.drills.tally import ENDS
 from tests.drills.workshop import Workshop, lines
 
 # The longest wait of a drill is a task's own deadline: 8 s in a queue, 3 s of time-out, 5 s of grace.
@@ -24,14 +26,11 @@ END_TIMEOUT_S = 90.0
 STORE_TIMEOUT_S = 60.0
 POLL_S = 0.2
 LATE = frozenset({"TIMEOUT", "DEADLINE"})
-ENDS = frozenset({"run.completed", "run.failed", "run.aborted"})
-# A served result is called again now and then, to see that it was right.
-BEGINNINGS = (".started", ".verifying")
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What a drill saw, printed by it."""
+    """What a drill saw since the one before, printed by it."""
 
     runs: int
     completed: int
@@ -50,37 +49,47 @@ class Counts:
 
 
 async def verdict(workshop: Workshop) -> Counts:
-    """Wait until every run has ended, then check everything.
+    """Wait until every run has ended, then check everything that was written since the last verdict.
 
     Raises:
         AssertionError: something that must hold does not.
     """
-    records = await _settled_log(workshop)
+    tally = workshop.tally
+    runs = [submission.run_id for submission in workshop.submissions[tally.submissions :]]
+    since = dict(tally.positions[workshop.settings.topics.events])
+    records = await _settled_log(workshop, set(runs))
     events = [decode_event(record.value) for record in records if counted(record)]
-    calls = await _calls(workshop)
-    _check_sequences(events)
+    for event in events:
+        tally.fold(event)
+    _check_runs(workshop, runs)
     _check_failures(events)
-    _check_decided_once(workshop, events)
-    _check_calls(events, calls)
+    calls = await _new_calls(workshop)
+    repeated = _check_calls(workshop, calls)
     effects = _check_effects(workshop, events)
-    await check_store(workshop, {(record.partition, record.offset) for record in records if counted(record)})
+    wanted = {(record.partition, record.offset) for record in records if counted(record)}
+    await check_store(workshop, wanted, since, tally.events)
     ends = Counter(event.type for event in events if event.type in ENDS)
     return Counts(
-        runs=len(workshop.submissions),
+        runs=len(runs),
         completed=ends["run.completed"],
         failures=_failures(events),
         unknown=sum(event.type == "task.unknown" for event in events),
         events=len(events),
         void=len(records) - len(events),
         calls=len({call.call_id for call in calls}),
-        repeated_calls=len(calls) - len({(call.call_id, call.speculative) for call in calls}),
+        repeated_calls=repeated,
         effects=effects,
         hits=sum(getattr(event.data, "fate", "") == "served" for event in events),
     )
 
 
-async def read_topic(workshop: Workshop, topic: str, partitions: int = SESSION_PARTITIONS) -> list[Any]:
-    """Every record of a topic, in order of its partitions."""
+async def read_topic(
+    workshop: Workshop,
+    topic: str,
+    partitions: int = SESSION_PARTITIONS,
+    since: Mapping[int, int] | None = None,
+) -> list[Any]:
+    """Every record of a topic from these offsets on (else all), in order of its partitions."""
     consumer = AIOKafkaConsumer(
         **client_options(workshop.settings), enable_auto_commit=False, auto_offset_reset="earliest"
     )
@@ -88,6 +97,9 @@ async def read_topic(workshop: Workshop, topic: str, partitions: int = SESSION_P
     try:
         pairs = [TopicPartition(topic, number) for number in range(partitions)]
         consumer.assign(pairs)
+        for pair in pairs:
+            if since and pair.partition in since:
+                consumer.seek(pair, since[pair.partition])
         ends = await consumer.end_offsets(pairs)
         found: list[Any] = []
         while any([await consumer.position(pair) < ends[pair] for pair in pairs]):
@@ -99,26 +111,34 @@ async def read_topic(workshop: Workshop, topic: str, partitions: int = SESSION_P
         await consumer.stop()
 
 
-async def _settled_log(workshop: Workshop) -> list[Any]:
-    """The log, once every submitted run has ended in it."""
-    wanted = {submission.run_id for submission in workshop.submissions}
+async def _read_on(workshop: Workshop, topic: str) -> list[Any]:
+    """What a topic has since it was last read."""
+    positions = workshop.tally.positions[topic]
+    found = await read_topic(workshop, topic, since=positions)
+    positions.update({record.partition: record.offset + 1 for record in found})
+    return found
+
+
+async def _settled_log(workshop: Workshop, wanted: set[str]) -> list[Any]:
+    """What is new in the log, once these runs have ended in it."""
     give_up = time.monotonic() + END_TIMEOUT_S
-    while True:
-        records = await read_topic(workshop, workshop.settings.topics.events)
-        ended = {
-            decode_event(record.value).run_id
-            for record in records
+    found: list[Any] = []
+    while wanted:
+        new = await _read_on(workshop, workshop.settings.topics.events)
+        found += new
+        wanted -= {
+            str(decode_event(record.value).run_id)
+            for record in new
             if counted(record) and dict(record.headers).get("pml-type", b"").decode() in ENDS
         }
-        if wanted <= ended:
-            return records
-        open_runs = sorted(wanted - ended)
-        assert time.monotonic() < give_up, f"{len(open_runs)} runs never ended, for example {open_runs[:3]}"
-        await asyncio.sleep(1)
+        text = f"{len(wanted)} runs never ended, for example {sorted(wanted)[:3]}"
+        assert time.monotonic() < give_up, text
+        await asyncio.sleep(POLL_S)
+    return sorted(found, key=lambda record: (record.partition, record.offset))
 
 
-async def _calls(workshop: Workshop) -> list[CallRun]:
-    records = await read_topic(workshop, workshop.settings.topics.tool_calls)
+async def _new_calls(workshop: Workshop) -> list[CallRun]:
+    records = await _read_on(workshop, workshop.settings.topics.tool_calls)
     decoded = (decode_call(record.value) for record in records)
     return [call for call in decoded if isinstance(call, CallRun)]
 
@@ -138,47 +158,37 @@ def _failures(events: list[Event]) -> str:
     return ",".join(f"{code}:{count}" for code, count in sorted(codes.items())) or "none"
 
 
-def _check_sequences(events: list[Event]) -> None:
-    """Among counted events a session has seq 0, 1, 2, …; each id is there once."""
-    sessions: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for event in events:
-        if event.session_id:
-            sessions[event.session_id, event.epoch].append(event.seq)
-    for session, found in sessions.items():
-        assert found == list(range(len(found))), f"{session} has the sequence {found}"
+def _check_runs(workshop: Workshop, runs: Sequence[str]) -> None:
+    """Every run that was asked for began once and ended once, also those of earlier drills."""
+    tally = workshop.tally
+    tally.submissions += len(runs)
+    wanted = Counter(submission.run_id for submission in workshop.submissions[: tally.submissions])
+    assert +tally.started == wanted, "a run was started twice or never"
+    assert +tally.ended == wanted, "a run ended twice"
 
 
-def _check_decided_once(workshop: Workshop, events: list[Event]) -> None:
-    """The events of an input lie together, and every command was answered by exactly one start."""
-    ranges: dict[tuple[str, int, int], list[int]] = defaultdict(list)
-    for event in events:
-        if event.cause is not None:
-            ranges[event.cause.topic, event.cause.partition, event.cause.offset].append(event.offset)
-    for cause, offsets in ranges.items():
-        together = list(range(offsets[0], offsets[0] + len(offsets)))
-        assert offsets == together, f"the input {cause} was decided more than once: {offsets}"
-    started = Counter(event.run_id for event in events if event.type == "run.started")
-    wanted = Counter(submission.run_id for submission in workshop.submissions)
-    assert started == wanted, "a run was started twice or never"
-    ended = Counter(event.run_id for event in events if event.type in ENDS)
-    assert ended == wanted, "a run ended twice"
-
-
-def _check_calls(events: list[Event], calls: list[CallRun]) -> None:
-    """No call follows from a void event; no speculative one may change anything."""
-    begun = {getattr(event.data, "call_id", None) for event in events if event.type.endswith(BEGINNINGS)}
+def _check_calls(workshop: Workshop, calls: list[CallRun]) -> int:
+    """No call follows from a void event; no speculative one may change anything; how many were sent again."""
     assert calls, "no calls were read"
+    tally = workshop.tally
+    repeated = 0
     for call in calls:
-        assert call.call_id in begun, f"{call.call_id} follows from no event that counts"
+        assert call.call_id in tally.begun, f"{call.call_id} follows from no event that counts"
         assert not (call.speculative and call.effect == "write"), f"{call.call_id} is unsafe and speculative"
+        repeated += (call.call_id, call.speculative) in tally.sent
+        tally.sent.add((call.call_id, call.speculative))
+    return repeated
 
 
 def _check_effects(workshop: Workshop, events: list[Event]) -> int:
     """By the server's own log: no effect twice, none that was run early, one for each completed task."""
-    written = [line for line in lines(workshop.ledger) if line["tool"] == "add"]
+    tally = workshop.tally
+    new = lines(workshop.ledger)[tally.lines :]
+    tally.lines += len(new)
+    written = [line for line in new if line["tool"] == "add"]
     assert not any(line["speculative"] for line in written)
-    names = Counter(line["name"] for line in written)
-    twice = [name for name, count in names.items() if count > 1]
+    tally.effects.update(line["name"] for line in written)
+    twice = [line["name"] for line in written if tally.effects[line["name"]] > 1]
     assert not twice, f"effects that happened twice: {twice}"
     completed = [
         event
@@ -189,18 +199,34 @@ def _check_effects(workshop: Workshop, events: list[Event]) -> int:
     return len(written)
 
 
-async def check_store(workshop: Workshop, wanted: set[tuple[int, int]]) -> None:
-    """ClickHouse holds each counted event once, and nothing else."""
+async def check_store(
+    workshop: Workshop,
+    wanted: set[tuple[int, int]],
+    since: Mapping[int, int] | None = None,
+    total: int | None = None,
+) -> None:
+    """ClickHouse holds each counted event once, and nothing else.
+
+    `wanted` are those from the offsets `since` on, by partition (else all); `total` is how many there are.
+    """
     give_up = time.monotonic() + STORE_TIMEOUT_S
-    while len(stored := await asyncio.to_thread(_stored, workshop)) < len(wanted):
+    while len(stored := await asyncio.to_thread(_stored, workshop, since or {})) < len(wanted):
         assert time.monotonic() < give_up, f"ClickHouse has {len(stored)} of {len(wanted)} events"
         await asyncio.sleep(POLL_S)
     assert len(stored) == len(set(stored)), "ClickHouse holds an event twice"
     assert set(stored) == wanted, "ClickHouse holds an event that does not count"
+    held = await asyncio.to_thread(_ask, workshop, "SELECT count() FROM events")
+    assert int(held[0][0]) == (len(wanted) if total is None else total), "an earlier event came or went"
 
 
-def _stored(workshop: Workshop) -> list[tuple[int, int]]:
+def _stored(workshop: Workshop, since: Mapping[int, int]) -> list[tuple[int, int]]:
+    first = [since.get(number, 0) for number in range(SESSION_PARTITIONS)]
+    newer = f"log_offset >= arrayElement({first}, partition + 1)"
+    rows = _ask(workshop, f"SELECT partition, log_offset FROM events WHERE {newer}")
+    return [(int(partition), int(offset)) for partition, offset in rows]
+
+
+def _ask(workshop: Workshop, query: str) -> list[Any]:
     settings = workshop.settings
     with Store.connect(store_url(settings), settings.clickhouse.database) as store:
-        rows = store.query("SELECT partition, log_offset FROM events", limits=Limits(rows=1_000_000)).rows
-    return [(int(partition), int(offset)) for partition, offset in rows]
+        return list(store.query(query, limits=Limits(rows=1_000_000)).rows)

@@ -28,6 +28,7 @@ from pml.streams.local.kafka import EmbeddedKafka
 from pml.streams.local.supervisor import migrate_store
 from pml.streams.settings import Settings
 from pml.streams.topics import ensure_topics
+from tests.drills.tally import Tally
 from tests.fixtures.store import EmbeddedServer
 
 ROLES = ("orchestrator", "bridge", "sink")
@@ -120,6 +121,7 @@ class Workshop:
         self.store_folder = store_folder
         self.ledger = settings.mcp_servers.parent / "ledger.jsonl"
         self.submissions: list[Submission] = []
+        self.tally = Tally()
         self.kept = dict(roles)
         self.found_dead: list[Ended] = []
         self._roles: dict[str, subprocess.Popen[bytes]] = {}
@@ -182,6 +184,11 @@ class Workshop:
         """kill -9."""
         self._roles[name].kill()
         self._roles[name].wait()
+
+    async def stop(self, name: str) -> None:
+        """SIGTERM until it has ended: it leaves its group, so that whoever comes next need not wait."""
+        self.terminate(name)
+        assert await self.until_dead(name) == 0, f"{name} did not stop cleanly: {self.tail(name)}"
 
     def pid(self, name: str) -> int:
         """Its process id."""
