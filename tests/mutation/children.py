@@ -52,6 +52,14 @@ class Children:
         while self._running:
             yield self._wait()
 
+    def stop(self) -> None:
+        """End those that still run; nobody waits for their word."""
+        for pid, (_, reads) in self._running.items():
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            os.close(reads)
+        self._running.clear()
+
     def _wait(self) -> Ended:
         pid, status = os.wait()
         key, reads = self._running.pop(pid)

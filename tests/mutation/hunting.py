@@ -6,6 +6,7 @@ import gc
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FunctionType
@@ -79,7 +80,9 @@ class Hunt:
     def run(self) -> None:
         """Collect and hunt."""
         options = [*OPTIONS, "-o", "addopts=--import-mode=importlib", *self.tests]
-        code = pytest.main(options, plugins=[self, self._verdicts])
+        # What pytest has to say is not the report.
+        with redirect_stdout(sys.stderr):
+            code = pytest.main(options, plugins=[self, self._verdicts])
         self.interrupted = code == pytest.ExitCode.INTERRUPTED and self._began
         if not self._began and not self.problem:
             self.problem = f"the tests could not be collected: {code!r}"
@@ -102,6 +105,14 @@ class Hunt:
 
     def _hunt(self, items: dict[str, pytest.Item], reach: Reach, functions: Functions) -> None:
         children = Children(self.jobs)
+        try:
+            self._hunt_each(children, items, reach, functions)
+        finally:
+            children.stop()
+
+    def _hunt_each(
+        self, children: Children, items: dict[str, pytest.Item], reach: Reach, functions: Functions
+    ) -> None:
         for module, mutant in self.chosen:
             found = functions.of(mutant, module)
             names = self._judges(module, mutant, reach, bool(found))

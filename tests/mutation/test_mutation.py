@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -204,3 +207,33 @@ def test_a_function_takes_the_code_of_its_mutant(place: Path) -> None:
 def mutants(place: Path) -> list[Mutant]:
     """Those of the module."""
     return Module(place / "tolls/tolls.py", "tolls.py").mutants
+
+
+def test_a_hunt_that_is_interrupted_tells_what_it_found(place: Path) -> None:
+    """The hanging mutants take seconds each, so the signal comes before the last."""
+    paths = os.pathsep.join([str(Path.cwd()), str(place), os.environ.get("PYTHONPATH", "")])
+    options = ["--sources", "tolls", "--tests", "checks", "--survivors", "none.yaml", "--module", "counting"]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "tests.mutation", *options, "--json"],
+        cwd=place,
+        env={**os.environ, "PYTHONPATH": paths},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    before = wait_for_children(running.pid)
+    running.send_signal(signal.SIGINT)
+    told = json.loads(running.communicate(timeout=60)[0])
+    assert 0 <= told["tried"] < 8
+    assert told["interval"][0] < told["interval"][1], "it is an estimate now"
+    assert not any(Path(f"/proc/{pid}").exists() for pid in before)
+
+
+def wait_for_children(pid: int) -> list[str]:
+    """The mutants that live now, once one of them has computed for a second."""
+    while True:
+        found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        with suppress(FileNotFoundError):
+            if any(int(Path(f"/proc/{child}/stat").read_text().split()[13]) > 100 for child in found):
+                return found
+        time.sleep(0.05)
