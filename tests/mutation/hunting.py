@@ -130,14 +130,9 @@ class Hunt:
     def _judges(self, module: Module, mutant: Mutant, reach: Reach, patched: bool) -> list[str]:
         """The tests to ask, fastest first; before them the one that noticed the last mutant near by."""
         path = module.path.resolve()
-        names = reach.running(path, mutant.lines) if patched else reach.touching(self.modules)
+        names = reach.running(path, mutant.lines) if patched else reach.all
         last = self._last.get((mutant.module, mutant.function))
         return sorted(names, key=lambda name: name != last)
-
-    @property
-    def modules(self) -> list[Path]:
-        """The files of the sources: what a module brings on import may show anywhere."""
-        return [path.resolve() for folder in self.sources for path in folder.rglob("*.py")]
 
     def _work(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,13 +38,10 @@ class Reach:
         found = [name for name, files in self.lines.items() if wanted & files.get(str(path), set())]
         return sorted(found, key=self.seconds.__getitem__)
 
-    def touching(self, paths: Iterable[Path]) -> list[str]:
-        """The tests that run anything in these files, fastest first."""
-        wanted = {str(path) for path in paths}
-        return sorted(
-            (name for name, files in self.lines.items() if wanted & files.keys()),
-            key=self.seconds.__getitem__,
-        )
+    @property
+    def all(self) -> list[str]:
+        """Every test, fastest first: what a module brings on import may show where none of its lines runs."""
+        return sorted(self.seconds, key=self.seconds.__getitem__)
 
 
 class Verdicts:
