@@ -193,6 +193,64 @@ async def test_what_was_fetched_before_a_seek_is_passed_over(ready: ChunkApp) ->
     assert not consumer._is_current(tp, fetched), "inputs wait until the rebalance has sought them"
 
 
+async def test_what_is_fetched_before_the_seek_is_acknowledged_is_kept(
+    ready: ChunkApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread reads on from the new position at once, and reads it only once."""
+    ready.finalize()
+    consumer, tp = ready.consumer, TP("in", 0)
+    ready.consumer_generation_id, ready.rebalancing = 7, True
+    consumer.flow_active = True
+    delivered: list[Any] = []
+    before, after = Fetched({tp: records(4)}), Fetched({tp: records(5)})
+
+    async def delivering(fetched: Fetched) -> None:
+        delivered.extend([fetched] if await consumer._is_wanted(tp, fetched) else [])
+
+    async def seek_wait(partitions: Any) -> None:
+        before.seeks = dict(consumer._thread.seeks) | {tp: 0}
+        tasks.append(asyncio.create_task(delivering(before)))
+        await asyncio.sleep(0)
+        consumer._thread.seeks.update(partitions.keys())
+        after.seeks = dict(consumer._thread.seeks)
+        tasks.append(asyncio.create_task(delivering(after)))
+        await asyncio.sleep(0)
+
+    async def nothing() -> dict[Any, Any]:
+        return {}
+
+    tasks: list[asyncio.Task[None]] = []
+    monkeypatch.setattr(consumer, "seek_to_committed", nothing)
+    monkeypatch.setattr(consumer, "assignment", lambda: {tp})
+    monkeypatch.setattr(consumer._thread, "seek_wait", seek_wait)
+    await consumer.perform_seek()
+    ready.rebalancing = False
+    await asyncio.wait_for(asyncio.gather(*tasks), 5)
+    assert delivered == [after]
+
+
+async def test_a_seek_that_fails_lets_no_input_through(
+    ready: ChunkApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready.finalize()
+    consumer, tp = ready.consumer, TP("in", 0)
+
+    async def fails(_: Any) -> None:
+        raise TimeoutError
+
+    async def nothing() -> dict[Any, Any]:
+        return {}
+
+    monkeypatch.setattr(consumer, "seek_to_committed", nothing)
+    monkeypatch.setattr(consumer, "assignment", lambda: {tp})
+    monkeypatch.setattr(consumer._thread, "seek_wait", fails)
+    with pytest.raises(TimeoutError):
+        await consumer.perform_seek()
+    fetched = Fetched({tp: records(0)})
+    fetched.seeks = {tp: consumer._thread.seeks[tp]}
+    assert not consumer._is_current(tp, fetched)
+
+
 async def test_a_partition_that_is_lost_while_it_is_delivered_ends_nobody(
     ready: ChunkApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
