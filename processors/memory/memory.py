@@ -16,6 +16,8 @@ from pml.schemas.memory import EpisodeRecord, RecallAnswer, Recalled, RecallRequ
 EPISODES_MAX = 10_000
 # Points of contexts that are forgotten stay in the index, and are searched past, up to so many.
 FORGOTTEN_MAX = 1_000
+# So many contexts more are looked at, so that of equally similar ones the newest comes first.
+EQUALS_MAX = 32
 
 
 class ContextIndex:
@@ -93,11 +95,12 @@ class Memory:
         return hybrid(exactly, self._similar(wanted, k + len(exactly)), k)
 
     def _similar(self, wanted: Context, k: int) -> list[Found]:
-        """Each remembered context has an episode, so the k nearest of them have the k best episodes."""
+        """Each remembered context has an episode, so the nearest of them have the k best episodes."""
         texts = dict.fromkeys(episode.context.text for episode in self.episodes)
         contexts = self._index(texts)
         forgotten = len(contexts) - len(texts)
-        return fuzzy(self.episodes, wanted, k, contexts.similarities(wanted.text, k + forgotten))
+        near = contexts.similarities(wanted.text, k + EQUALS_MAX + forgotten)
+        return fuzzy(self.episodes, wanted, k, near)
 
     def _index(self, texts: Collection[str]) -> ContextIndex:
         """The points of these texts; made anew when it holds too many that are forgotten."""

@@ -10,6 +10,8 @@ from pml.schemas.memory import EpisodeType
 
 SIMILARITY_MIN = 0.7
 """A context whose cosine is not above this is another one."""
+SIMILARITY_DIGITS = 4
+"""Beyond these a cosine differs with how many others it was computed with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +72,14 @@ def exact(newest_first: Iterable[Episode], wanted: Context, k: int) -> list[Foun
 def fuzzy(
     newest_first: Iterable[Episode], wanted: Context, k: int, similarities: Mapping[str, float]
 ) -> list[Found]:
-    """The k episodes of the most similar contexts, then the newest.
+    """The k episodes of the most similar contexts, of equally similar ones the newest.
 
     Args:
         newest_first: episodes in that order.
         similarities: cosine by the text of a context; one that is absent is not similar.
     """
-    close = {text: cosine for text, cosine in similarities.items() if cosine > SIMILARITY_MIN}
+    rounded = {text: round(cosine, SIMILARITY_DIGITS) for text, cosine in similarities.items()}
+    close = {text: cosine for text, cosine in rounded.items() if cosine > SIMILARITY_MIN}
     found = [
         Found(episode, matching(wanted.keys, episode.context.keys), close[episode.context.text])
         for episode in newest_first

@@ -14,7 +14,7 @@ from pml.processors.memory.index import ExactIndex
 from pml.processors.memory.influence import INFLUENCE_MAX, STEP, influence, influenced
 from pml.processors.memory.memory import Memory
 from pml.processors.memory.pasts import tool_pasts
-from pml.processors.memory.retrieval import SIMILARITY_MIN, Episode, exact, fuzzy, hybrid
+from pml.processors.memory.retrieval import SIMILARITY_DIGITS, SIMILARITY_MIN, Episode, exact, fuzzy, hybrid
 from pml.schemas.memory import RecallRequest, ToolPast
 
 NAMES = st.sampled_from(["", "a", "b"])
@@ -73,7 +73,10 @@ def test_fuzzy_finds_the_most_similar_then_the_newest(
 ) -> None:
     embedding = HashedNgrams()
     point = embedding.embed([wanted.text])[0]
-    cosines = {item.context.text: float(point @ embedding.embed([item.context.text])[0]) for item in episodes}
+    cosines = {
+        item.context.text: round(float(point @ embedding.embed([item.context.text])[0]), SIMILARITY_DIGITS)
+        for item in episodes
+    }
     similar = [item for item in newest_first(episodes) if cosines[item.context.text] > SIMILARITY_MIN]
     twin = sorted(similar, key=lambda item: cosines[item.context.text], reverse=True)[:k]
     found = fuzzy(newest_first(episodes), wanted, k, cosines)
