@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from pml.schemas.codec import decode_event, encode
 from tests.chaos.play import WRITTEN
 from tests.chaos.reading import Findings, Reading, Written
 from tests.chaos.toolbox import ROOT, toolbox_of
-from tests.chaos.verdict import judge_runs
+from tests.chaos.verdict import ENDS, judge_runs
 from tests.simulation.tools import Toolbox
 
 SECONDS = 40
@@ -178,7 +179,8 @@ def test_the_verdict_notices(played: Played, spoil: Spoil) -> None:
 def test_the_verdict_notices_a_run_that_did_not_end(played: Played) -> None:
     events = [event for _, event in played.written.events]
     findings = Reading(played.written, played.toolbox).findings
-    last = next(event for event in reversed(events) if event.type == "run.completed")
+    ends = Counter(event.run_id for event in events if event.type in ENDS)
+    last = next(event for event in events if event.type == "run.completed" and ends[event.run_id] == 1)
     asked = {event.command_id or "": event.run_id or "" for event in events if event.type == "run.started"}
     judge_runs(findings, [event for event in events if event is not last], asked)
     assert [violation.check for violation in findings.found] == ["every run ended"]

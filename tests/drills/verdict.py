@@ -23,6 +23,7 @@ from tests.drills.workshop import Workshop, lines
 
 # The longest wait of a drill is a task's own deadline: 8 s in a queue, 3 s of time-out, 5 s of grace.
 END_TIMEOUT_S = 90.0
+OFFSET_MAX = 2**62
 STORE_TIMEOUT_S = 60.0
 POLL_S = 0.2
 LATE = frozenset({"TIMEOUT", "DEADLINE"})
@@ -67,7 +68,8 @@ async def verdict(workshop: Workshop) -> Counts:
     repeated = _check_calls(workshop, calls)
     effects = _check_effects(workshop, events)
     wanted = {(record.partition, record.offset) for record in records if counted(record)}
-    await check_store(workshop, wanted, since, tally.events)
+    until = dict(tally.positions[workshop.settings.topics.events])
+    await check_store(workshop, wanted, since, until, tally.events)
     ends = Counter(event.type for event in events if event.type in ENDS)
     return Counts(
         runs=len(runs),
@@ -203,26 +205,38 @@ async def check_store(
     workshop: Workshop,
     wanted: set[tuple[int, int]],
     since: Mapping[int, int] | None = None,
+    until: Mapping[int, int] | None = None,
     total: int | None = None,
 ) -> None:
     """ClickHouse holds each counted event once, and nothing else.
 
-    `wanted` are those from the offsets `since` on, by partition (else all); `total` is how many there are.
+    `wanted` are those from the offsets `since` up to the offsets `until`, by partition (else all); `total` is
+    how many there are up to there. What is written meanwhile, as when an early result expires, is left to the
+    next verdict.
     """
     give_up = time.monotonic() + STORE_TIMEOUT_S
-    while len(stored := await asyncio.to_thread(_stored, workshop, since or {})) < len(wanted):
+    new, all_ = _between(since or {}, until or {}), _between({}, until or {})
+    while len(stored := await asyncio.to_thread(_stored, workshop, new)) < len(wanted):
         assert time.monotonic() < give_up, f"ClickHouse has {len(stored)} of {len(wanted)} events"
         await asyncio.sleep(POLL_S)
     assert len(stored) == len(set(stored)), "ClickHouse holds an event twice"
-    assert set(stored) == wanted, "ClickHouse holds an event that does not count"
-    held = await asyncio.to_thread(_ask, workshop, "SELECT count() FROM events")
+    assert set(stored) == wanted, f"these events do not count: {sorted(set(stored) ^ wanted)[:5]}"
+    held = await asyncio.to_thread(_ask, workshop, f"SELECT count() FROM events WHERE {all_}")
     assert int(held[0][0]) == (len(wanted) if total is None else total), "an earlier event came or went"
 
 
-def _stored(workshop: Workshop, since: Mapping[int, int]) -> list[tuple[int, int]]:
+def _between(since: Mapping[int, int], until: Mapping[int, int]) -> str:
+    """The condition that an event lies between these offsets of its partition."""
     first = [since.get(number, 0) for number in range(SESSION_PARTITIONS)]
-    newer = f"log_offset >= arrayElement({first}, partition + 1)"
-    rows = _ask(workshop, f"SELECT partition, log_offset FROM events WHERE {newer}")
+    after = [until.get(number, 0 if until else OFFSET_MAX) for number in range(SESSION_PARTITIONS)]
+    return (
+        f"log_offset >= arrayElement({first}, partition + 1) "
+        f"AND log_offset < arrayElement({after}, partition + 1)"
+    )
+
+
+def _stored(workshop: Workshop, condition: str) -> list[tuple[int, int]]:
+    rows = _ask(workshop, f"SELECT partition, log_offset FROM events WHERE {condition}")
     return [(int(partition), int(offset)) for partition, offset in rows]
 
 
