@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 import random
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,6 +28,8 @@ FLOOR = 0.85
 
 def main(words: Sequence[str]) -> int:
     """Hunt and report. 0: enough are killed and the list of survivors is true; 2: there was no hunt."""
+    # A shell has what it starts in the background ignore it; a hunt that is interrupted tells what it found.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     wanted = arguments(words)
     root = Path(wanted.root)
     found = modules([root / folder for folder in wanted.sources], root / Path(wanted.sources[0]).parts[0])
