@@ -269,8 +269,9 @@ class Promises:
         spec = self.toolbox.specs[data.tool]
         if data.early is None:
             return
-        arguments = data.arguments if isinstance(data.arguments, dict) else {}
-        reads = not spec.writes(arguments) and run.speculation == "on" and data.layer > 0
+        # Arguments that are past their retention are not in the event: nothing can be said of them then.
+        writes = isinstance(data.arguments, dict) and spec.writes(data.arguments)
+        reads = not writes and run.speculation == "on" and data.layer > 0
         self.ledger.check("what counts as eligible may run early", reads, lambda: event.id)
         begun = run.task(data.task_id).speculated
         self.ledger.check("what counts as speculated was", begun == (data.early == "speculated"), event.id)
