@@ -83,6 +83,7 @@ class Ownership:
         """What waits is read again by the next owner; what is being decided ends by itself."""
         for partition in self._partitions.values():
             partition.inbox.close()
+            partition.restoring = True
 
     async def _drop_lost(self, app: Any, assigned: Any, **_: Any) -> None:
         self._generation = self._app.consumer_generation_id
@@ -102,6 +103,7 @@ class Ownership:
                 await take_over(partition)
             await pass_expired(partition)
             partition.inbox.open(partition.positions)
+            partition.restoring = False
         self._start(partition)
 
     async def _regain(self, partition: Partition) -> None:

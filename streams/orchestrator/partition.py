@@ -43,6 +43,8 @@ class Partition:
         causes: of each input topic the highest offset that has an event.
         handled: of each input topic the highest offset that was decided, with or without one.
         ready: whether it was taken whole; one that is not is taken again.
+        restoring: from a rebalance's beginning until the partition is taken or kept: Faust may replay the
+            changelog into the table, so nothing of ours may get in between.
         restamp: set where every record of the table is to be written again, under a new term.
     """
 
@@ -63,6 +65,7 @@ class Partition:
         self.causes: dict[str, int] = {}
         self.handled: dict[str, int] = {}
         self.ready = False
+        self.restoring = False
         self.restamp = asyncio.Event()
         self.states = States(number, table, {})
         self.inbox = Inbox(shell.settings.orchestrator.queue_bytes, pause)

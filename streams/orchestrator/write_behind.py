@@ -82,8 +82,8 @@ class WriteBehind:
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
                     await self._partition.restamp.wait()
-            if not self._partition.ready:
-                await asyncio.sleep(pause_s)  # fenced with a restamp to do: whoever takes it again says so
+            if not self._partition.ready or self._partition.restoring:
+                await asyncio.sleep(pause_s)  # with a restamp to do: whoever takes it again says so
                 continue
             try:
                 await self.write()
@@ -106,10 +106,12 @@ class WriteBehind:
             return
         for batch in cut(_outgoing(pending.records(self._partition.number)), BATCH_BYTES):
             if not await self._append(batch, pending.term):
+                self._put_back(pending)
                 return
         crash_point("orchestrator.after_states")
         marker = Outgoing(marker_key(self._partition.number), write_marker(pending.marker))
         if not await self._append([marker], pending.term):
+            self._put_back(pending)
             return
         crash_point("orchestrator.after_marker")
 
@@ -136,7 +138,7 @@ class WriteBehind:
 
     def _pending(self) -> Pending | None:
         partition, states = self._partition, self._partition.states
-        if not partition.ready:
+        if not partition.ready or partition.restoring:
             return None
         everything = partition.restamp.is_set()
         partition.restamp.clear()
@@ -159,15 +161,23 @@ class WriteBehind:
         holds is then older than what is known.
         """
         partition = self._partition
-        if partition.term != term or not partition.ready:
+        if partition.term != term or not partition.ready or partition.restoring:
             return False
         await partition.shell.outbox.send(self._changelog, partition.number, batch)
-        if partition.term != term:
+        if partition.term != term or partition.restoring:
             return False
         changes = {record.key or b"": record.value for record in batch}
         partition.table.apply(changes)
         partition.states.written(stored_among(changes))
         return True
+
+    def _put_back(self, pending: Pending) -> None:
+        """A rebalance came between, and a replay may have brought what is older: all is written after it."""
+        partition = self._partition
+        if partition.term == pending.term:
+            partition.states.changed |= pending.sessions.keys()
+            partition.states.definitions = {**pending.definitions, **partition.states.definitions}
+            partition.restamp.set()
 
     async def _begin_new_term(self, doubt: InDoubt | BrokerUnavailable) -> None:
         """What is in doubt may be written late, over something newer of the same term: take another one."""
