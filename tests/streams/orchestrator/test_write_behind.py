@@ -31,6 +31,7 @@ def fenced_with_a_restamp_to_do() -> Any:
     shell = SimpleNamespace(settings=settings, now_ms=lambda: 0)
     return SimpleNamespace(
         ready=False,
+        restoring=False,
         restamp=restamp,
         shell=shell,
         states=SimpleNamespace(changed=set(), definitions={}, stored={}),
@@ -96,3 +97,20 @@ async def test_what_an_owner_wrote_before_it_took_the_partition_again_is_not_wha
     await WriteBehind(partition, "changelog", retake).write()
     assert told == [], "the states of the new term were read from the log"
     assert len(outbox.batches) == 1, "nothing more is written under the term before, least of all its marker"
+
+
+async def test_what_a_rebalance_interrupts_is_written_after_it() -> None:
+    """Faust may replay what is older into the table meanwhile: a marker must not lie above that."""
+    outbox = Outbox()
+    partition, told = owned(outbox)
+    behind = WriteBehind(partition, "changelog", retake)
+    outbox.before_answer = lambda: setattr(partition, "restoring", True)
+    await behind.write()
+    await behind.write()
+    assert (outbox.batches, told) == ([[b"00000/definition/x"]], [])
+    outbox.before_answer = lambda: None
+    partition.restoring = False
+    assert partition.restamp.is_set()
+    await behind.write()
+    assert outbox.batches[1:] == [[b"00000/definition/x"], [b"00000/marker"]]
+    assert len(told) == 2
