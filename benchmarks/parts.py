@@ -16,7 +16,7 @@ import orjson
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import NewTopic
 
-from benchmarks.stack import NOOP, program
+from benchmarks.stack import NOOP, beside_block, program
 from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.client import new_id
 from pml.streams.connection import bootstrap_servers, client_options, partition_for, producer_options
@@ -90,9 +90,5 @@ async def parts(settings: Settings) -> AsyncIterator[Parts]:
     ):
         consumer.assign([TopicPartition(outcomes, number) for number in range(SESSION_PARTITIONS)])
         found = Parts(producer, consumer, (log, calls, outcomes))
-        following = asyncio.create_task(found.follow())
-        try:
+        async with beside_block(found.follow()):
             yield found
-        finally:
-            following.cancel()
-            await asyncio.wait({following})

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 import uuid
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -90,6 +90,17 @@ async def store(settings: Settings) -> AsyncIterator[Settings]:
         yield settings.model_copy(update={"clickhouse": settings.clickhouse.model_copy(update=address)})
     finally:
         await service.stop()
+
+
+@asynccontextmanager
+async def beside_block(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Do some work for as long as the block runs."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
 
 
 @asynccontextmanager

@@ -7,12 +7,9 @@ from typing import Any
 
 import orjson
 import yaml
-from pydantic import ValidationError
 
-from pml.processors.workflow.verify_rule import flaws
-from pml.schemas.codec import explain
 from pml.schemas.errors import ConfigurationError
-from pml.schemas.permissions import PermissionFile
+from pml.streams.bridge.permissions_file import checked_permissions
 from pml.streams.local.stack import write_whole
 
 NEW_FILE = (
@@ -115,13 +112,9 @@ def _end(node: yaml.Node) -> int:
 def _parsed(path: Path, text: str) -> dict[str, Any]:
     try:
         content = yaml.safe_load(text) or {}
-        file = PermissionFile.model_validate(_without_empty(content))
     except yaml.YAMLError:
         raise ConfigurationError(f"{path} is no valid YAML") from None
-    except ValidationError as error:
-        raise ConfigurationError(f"{path}: {explain(error)}") from None
-    for flaw in flaws(file):
-        raise ConfigurationError(f"{path}: {flaw}")
+    checked_permissions(path, _without_empty(content))
     assert isinstance(content, dict)
     return _without_empty(content)
 

@@ -101,6 +101,9 @@ def run_worker(settings: Settings, names: Sequence[str]) -> None:
     configure_logging(settings.log, role="+".join(names))
     faulthandler.enable()
     sys.setswitchinterval(THREAD_SWITCH_S)
+    for name in names:
+        load_role(name)
+    _keep_what_is_loaded()
     # Faust's consumer threads make their loops by the policy.
     asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     asyncio.run(_until_signalled(settings, names))
@@ -118,7 +121,6 @@ async def run_roles(settings: Settings, names: Sequence[str], stop: asyncio.Even
             health.starting()
             health.progress(metrics=endpoint.address)
         roles = [load_role(name)(settings, healths[name]) for name in names]
-        _keep_what_is_loaded()
         await _run_together(settings, roles, healths, stop)
     finally:
         endpoint.close()

@@ -7,11 +7,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from pml.streams.local.kafka import EmbeddedKafka
 from tests.fixtures.store import clickhouse_url, database, empty_store
 
 __all__ = ["clickhouse_url", "database", "empty_store", "kafka"]
+
+# A machine that is busy is slow, not wrong: what a test may take is bounded by its own time-out.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from benchmarks.stack import beside_block
 from pml.schemas.commands import RunContinue
 from pml.schemas.errors import PMLError
 from pml.schemas.events import (
@@ -195,9 +196,5 @@ async def player(settings: Settings) -> AsyncIterator[Player]:
         consumer.assign(pairs)
         await consumer.seek_to_end(*pairs)
         found = Player(settings, producer, consumer)
-        following = asyncio.create_task(found.follow())
-        try:
+        async with beside_block(found.follow()):
             yield found
-        finally:
-            following.cancel()
-            await asyncio.wait({following})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import orjson
 from pydantic import ValidationError
@@ -25,12 +26,22 @@ def read_permissions(path: Path) -> PermissionFile:
     """
     if not path.exists():
         return PermissionFile()
+    return checked_permissions(path, load_yaml(path))
+
+
+def checked_permissions(path: Path, content: Any) -> PermissionFile:
+    """The permissions in what a file holds.
+
+    Raises:
+        ConfigurationError: it has a wrong shape, or a rule that cannot be used.
+    """
     try:
-        file = PermissionFile.model_validate(load_yaml(path))
+        file = PermissionFile.model_validate(content)
     except ValidationError as error:
         raise ConfigurationError(f"{path}: {explain(error)}") from None
-    for flaw in flaws(file):
-        raise ConfigurationError(f"{path}: {flaw}")
+    wrong = next(flaws(file), None)
+    if wrong is not None:
+        raise ConfigurationError(f"{path}: {wrong}")
     return file
 
 

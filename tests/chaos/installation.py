@@ -13,6 +13,7 @@ from pml.streams.local.kafka import EmbeddedKafka
 from pml.streams.settings import Settings
 from tests.chaos.toolbox import write_tools, write_troubles
 from tests.drills.workshop import Workshop
+from tests.fixtures.settings import folder_settings
 from tests.fixtures.store import start_embedded
 from tests.simulation.tools import Toolbox
 
@@ -57,16 +58,11 @@ def chaos_settings(folder: Path, kafka: str, store: str, seed: int) -> Settings:
         "verify": random.choice([0.01, 0.2]),
         "cache_bytes": random.choice([4_096, 16_777_216]),
     }
-    return Settings.load(
-        data_dir=folder / "data",
-        mcp_servers=folder / "mcp-servers.yaml",
-        mcp_permissions=folder / "mcp-permissions.yaml",
-        kafka={
-            "bootstrap_servers": kafka,
-            "topic_prefix": f"chaos-{seed}.",
-            "session_timeout_s": SESSION_TIMEOUT_S,
-            "heartbeat_s": 1,
-        },
+    return folder_settings(
+        folder,
+        kafka,
+        f"chaos-{seed}",
+        session_timeout_s=SESSION_TIMEOUT_S,
         clickhouse={"url": store, "database": f"chaos_{seed}"},
         timeouts={
             "task_s": 4,

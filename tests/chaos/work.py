@@ -16,10 +16,9 @@ from aiokafka.errors import KafkaError
 
 from pml.processors.workflow import Session, evolve
 from pml.schemas.codec import decode_event
-from pml.schemas.commands import Command, RunStart
+from pml.schemas.commands import Command
 from pml.schemas.errors import PMLError
 from pml.schemas.topics import SESSION_PARTITIONS
-from pml.schemas.workflow import Workflow
 from pml.streams.client import IntentProducer
 from pml.streams.connection import client_options
 from pml.streams.log.reader import counted
@@ -174,19 +173,7 @@ async def submit(wanted: list[Submission], post: Post) -> None:
     for item in wanted:
         await asyncio.sleep(max(0.0, began + item.at_s - asyncio.get_running_loop().time()))
         post.counts[f"workflow: {item.source}"] += 1
-        post.send(start_of(item))
-
-
-def start_of(item: Submission) -> Command:
-    """The command that asks for a run."""
-    return Command(
-        type="run.start",
-        command_id=f"cmd_{item.run_id}",
-        tenant=item.tenant,
-        session_id=item.session_id,
-        run_id=item.run_id,
-        data=RunStart(workflow=Workflow.model_validate(item.workflow)),
-    )
+        post.send(item.command)
 
 
 def open_work(watch: Watch, post: Post) -> list[str]:

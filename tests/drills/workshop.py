@@ -29,6 +29,7 @@ from pml.streams.local.supervisor import migrate_store
 from pml.streams.settings import Settings
 from pml.streams.topics import ensure_topics
 from tests.drills.tally import Tally
+from tests.fixtures.settings import folder_settings
 from tests.fixtures.store import EmbeddedServer
 
 ROLES = ("orchestrator", "bridge", "sink")
@@ -75,16 +76,11 @@ def drill_settings(folder: Path, kafka: str, store: str, prefix: str) -> Setting
     (folder / "mcp-servers.yaml").write_bytes(orjson.dumps({"mcpServers": {"ledger": server}}))
     (folder / "mcp-permissions.yaml").write_bytes(orjson.dumps({"version": 1, **PERMISSIONS}))
     (folder / "ledger.jsonl").touch()
-    return Settings.load(
-        data_dir=folder / "data",
-        mcp_servers=folder / "mcp-servers.yaml",
-        mcp_permissions=folder / "mcp-permissions.yaml",
-        kafka={
-            "bootstrap_servers": kafka,
-            "topic_prefix": f"{prefix}.",
-            "session_timeout_s": SESSION_TIMEOUT_S,
-            "heartbeat_s": 1,
-        },
+    return folder_settings(
+        folder,
+        kafka,
+        prefix,
+        session_timeout_s=SESSION_TIMEOUT_S,
         clickhouse={"url": store, "database": prefix.replace("-", "_")},
         timeouts={"task_s": 3, "queue_s": 8},
     )

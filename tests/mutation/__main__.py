@@ -1,14 +1,10 @@
-"""`python -m tests.mutation`: started once more with a fixed order of sets, for fates that last."""
+"""`python -m tests.mutation`: with a fixed order of sets, for fates that last."""
 
-import os
 import sys
 
+from tests.fixed_order import start_in_fixed_order
 from tests.mutation.command import main
 
-ORDER = "PYTHONHASHSEED"
-
 if __name__ == "__main__":
-    if os.environ.get(ORDER) != "0":
-        again = [sys.executable, "-m", "tests.mutation", *sys.argv[1:]]
-        os.execve(sys.executable, again, {**os.environ, ORDER: "0"})
+    start_in_fixed_order("tests.mutation")
     sys.exit(main(sys.argv[1:]))

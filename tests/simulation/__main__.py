@@ -1,18 +1,10 @@
-"""`python -m tests.simulation --seeds N`.
+"""`python -m tests.simulation --seeds N`: with a fixed order of sets, so that a seed is the same for all."""
 
-Python orders sets of texts differently in every process. So that a seed is the same everywhere, the
-command starts itself once more with that order fixed.
-"""
-
-import os
 import sys
 
+from tests.fixed_order import start_in_fixed_order
 from tests.simulation.command import main
 
-ORDER = "PYTHONHASHSEED"
-
 if __name__ == "__main__":
-    if os.environ.get(ORDER) != "0":
-        again = [sys.executable, "-m", "tests.simulation", *sys.argv[1:]]
-        os.execve(sys.executable, again, {**os.environ, ORDER: "0"})
+    start_in_fixed_order("tests.simulation")
     sys.exit(main(sys.argv[1:]))

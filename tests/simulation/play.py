@@ -74,6 +74,18 @@ class Submission:
     after: str | None = None
     source: str = "drawn"
 
+    @property
+    def command(self) -> Command:
+        """The command that asks for the run."""
+        return Command(
+            type="run.start",
+            command_id=f"cmd_{self.run_id}",
+            tenant=self.tenant,
+            session_id=self.session_id,
+            run_id=self.run_id,
+            data=RunStart(workflow=Workflow.model_validate(self.workflow)),
+        )
+
 
 def play(seed: int, mode: str = "on", plot: Plot | None = None) -> Result:
     """Play one seed. A calm one is played again without speculation, and both are compared."""
@@ -171,14 +183,7 @@ class Director:
 
     def _send(self, item: Submission) -> None:
         key = key_of(item.tenant, item.session_id)
-        command = Command(
-            type="run.start",
-            command_id=f"cmd_{item.run_id}",
-            tenant=item.tenant,
-            session_id=item.session_id,
-            run_id=item.run_id,
-            data=RunStart(workflow=Workflow.model_validate(item.workflow)),
-        )
+        command = item.command
         self.sent.setdefault(key, set()).add(command.command_id)
         self.asked += 1
         self.stage.counts[f"workflow: {item.source}"] += 1

@@ -27,8 +27,8 @@ from pml.streams.connection import client_options, producer_options
 from pml.streams.health import Health, read_all
 from pml.streams.log.reader import counted
 from pml.streams.log.tail import Tails
-from pml.streams.settings import Settings
 from pml.streams.topics import ensure_topics
+from tests.fixtures.settings import folder_settings
 from tests.streams.bridge.conftest import SERVERS, EventLog
 
 READY_TIMEOUT_S = 40.0
@@ -50,17 +50,7 @@ class World:
         self.events = EventLog(folder / "trouble.log")
         self.folder = folder
         self._write_files(servers)
-        self.settings = Settings.load(
-            data_dir=folder / "data",
-            mcp_servers=folder / "mcp-servers.yaml",
-            mcp_permissions=folder / "mcp-permissions.yaml",
-            kafka={
-                "bootstrap_servers": kafka,
-                "topic_prefix": f"bridge-{uuid.uuid4().hex[:8]}.",
-                "session_timeout_s": 6,
-                "heartbeat_s": 1,
-            },
-        )
+        self.settings = folder_settings(folder, kafka, f"bridge-{uuid.uuid4().hex[:8]}")
         self.topics = self.settings.topics
         self._producer: Any = None
         self._tails = Tails(client_options(self.settings))
