@@ -185,7 +185,7 @@ class Appender:
         try:
             async with asyncio.timeout(self._timeout_s):
                 await producer.start()
-        except BaseException as error:
+        except (Exception, asyncio.CancelledError) as error:  # one that is only dropped can await nothing
             await abandon(producer, CLOSE_TIMEOUT_S)
             if isinstance(error, (KafkaError, TimeoutError, OSError)):
                 raise BrokerUnavailable(f"no broker answers a new producer: {error}") from error

@@ -162,3 +162,13 @@ def test_batches_keep_order_and_limit(sizes: list[int], limit: int) -> None:
     assert [record for batch in batches for record in batch] == wanted
     assert all(len(batch) == 1 or sum(record.size for record in batch) <= limit for batch in batches)
     assert all(batches)
+
+
+async def test_a_start_that_is_dropped_awaits_nothing() -> None:
+    class Slow:
+        async def start(self) -> None:
+            await asyncio.sleep(60)
+
+    starting = Appender({}, new_producer=lambda **_: Slow()).start()
+    starting.send(None)
+    starting.close()
