@@ -168,7 +168,7 @@ def waiting_or_not(run: Run, time_ms: int) -> Run:
 
 def waits_for_somebody(run: Run) -> bool:
     """Whether somebody has to decide before the run goes on."""
-    return run.live and (run.waits.pause is not None or waits_for_approval(run))
+    return run.waits.pause is not None or waits_for_approval(run)
 
 
 def waits_for_approval(run: Run, but: str = "") -> bool:

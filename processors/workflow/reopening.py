@@ -45,9 +45,5 @@ def undecided(run: Run, graph: Graph) -> tuple[str, ...]:
 def layer_before(run: Run, graph: Graph, opened: Iterable[str]) -> int:
     """The last layer that stays released when these tasks are opened again."""
     again = set(opened)
-    open_layers = [
-        number
-        for number, layer in enumerate(graph.layers)
-        if any(name in again or run.unreleased(name) for name in layer)
-    ]
+    open_layers = [number for number, layer in enumerate(graph.layers) if not again.isdisjoint(layer)]
     return min([run.layer, *(number - 1 for number in open_layers)])

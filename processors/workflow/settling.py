@@ -281,7 +281,7 @@ def abandon_call(draft: Draft, run: Run, call: Call, reason: str) -> None:
     if joined_tasks(draft, call.call_id):
         return
     entry = draft.session.speculations.get(call.call_id)
-    if entry is not None and entry.status == "running":
+    if entry is not None:
         end_speculation(draft, entry, "discarded", "aborted")
     else:
         draft.cancel(run, call.call_id, reason)

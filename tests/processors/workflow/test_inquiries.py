@@ -9,8 +9,9 @@ from hypothesis import given, settings
 
 from pml.processors.workflow import deadline
 from pml.processors.workflow.evolve_decisions import KEPT_RUNS_MAX
+from pml.schemas.catalog import CatalogRecord, ToolHints
 from tests.processors.file_tools import ToolFailed, random_workflow
-from tests.processors.session_world import SessionWorld, catalog
+from tests.processors.session_world import SessionWorld, catalog, data_of
 from tests.processors.workflow.test_random_sessions import SEEDS, Play
 
 VERIFY = {"tool": "files:read_file", "arguments": {"path": "{path}"}, "done": "result.text == arguments.text"}
@@ -109,3 +110,32 @@ def test_a_run_goes_on_only_where_the_session_has_room() -> None:
     assert play.session is not None
     assert play.session.runs["run_1"].status == "failed"
     assert play.session.runs["run_1"].task("n1").status == "completed"
+
+
+def describe(play: SessionWorld, tool: str, **fields: Any) -> None:
+    """The server lists a tool with these fields."""
+    server = play.catalog.servers["files"]
+    tools = tuple(item.model_copy(update=fields if item.name == tool else {}) for item in server.tools)
+    data = server.model_copy(update={"tools": tools})
+    play.catalog = play.catalog.with_record(CatalogRecord(kind="tool", id="files", data=data))
+
+
+def test_a_tool_that_turns_out_to_write_is_not_asked() -> None:
+    play = world()
+    play.start(ONE_WRITE)
+    play.answer(play.call_of("n1"), code="TIMEOUT")
+    describe(play, "read_file", hints=ToolHints(read_only=False))
+    step = play.due()
+    assert ([event.type for event in step.events], step.calls) == (["task.unverified"], ())
+    assert data_of(step, "task.unverified").error.code == "VERIFY_FAILED"
+
+
+def test_a_write_that_left_an_argument_out_is_asked_about_with_those_that_it_had() -> None:
+    play = world()
+    describe(play, "write_file", input_schema={"required": ["path"]})
+    note = {"type": "reference", "expression": "n0.note"}
+    write = {"id": "n1", "tool": "files:write_file", "arguments": {"path": "a.md", "text": "x", "note": note}}
+    play.start({"tasks": [{"id": "n0", "tool": "files:parse"}, write]})
+    assert data_of(play.answer(play.call_of("n0")), "task.started").omitted == ("note",)
+    play.answer(play.call_of("n1"), code="TIMEOUT")
+    assert [call.arguments for call in play.due().calls] == [{"path": "a.md"}]

@@ -21,7 +21,7 @@ from pml.processors.workflow import (
 )
 from pml.schemas.calls import CallEnded, CallError, ToolResult
 from pml.schemas.codec import encode
-from pml.schemas.commands import Command, DeadlineReach, RunStart
+from pml.schemas.commands import Command, DeadlineKind, DeadlineReach, RunStart
 from pml.schemas.topics import LOG_BYTES_MAX
 from pml.schemas.workflow import Workflow
 from tests.processors.file_tools import random_workflow
@@ -169,18 +169,43 @@ def test_any_answer_may_turn_out_too_large(seed: int) -> None:
             assert data_of(step, "task.completed").task_id == call.task_id
 
 
+def reach(found: SessionWorld, kind: DeadlineKind, target: str = "") -> Step:
+    data = DeadlineReach(kind=kind, target=target, due_at_ms=found.time_ms)
+    command = Command(type="deadline.reach", command_id="due", session_id="s1", run_id="run_1", data=data)
+    return check(found, Input(COMMANDS, 3, 99, found.time_ms, "local", "s1", command))
+
+
 def test_a_deadline_too_large_ends_its_run_and_is_not_sent_again() -> None:
     found = world()
     tasks = [parse("a1"), {"id": "a2", "tool": "files:write_file", "arguments": {"path": "a", "text": "b"}}]
     found.start({"tasks": tasks})
-    data = DeadlineReach(kind="run", due_at_ms=found.time_ms)
-    command = Command(type="deadline.reach", command_id="due", session_id="s1", run_id="run_1", data=data)
-    step = check(found, Input(COMMANDS, 3, 99, found.time_ms, "local", "s1", command))
+    step = reach(found, "run")
     assert [event.type for event in step.events] == ["task.failed", "task.unknown", "run.failed"]
     assert data_of(step, "run.failed").error["details"] == {"tasks": ["a2"]}
     assert [cancel.reason for cancel in step.cancels] == ["too_large"]
     assert step.session is not None
     assert list(step.session.doubtful.values()) == [("files:a",)]
+
+
+def test_whatever_of_the_run_is_at_work_is_given_up_also_what_began_early() -> None:
+    found = world()
+    write = {"id": "w", "tool": "files:write_file", "arguments": {"path": "b", "text": "b"}}
+    tasks = [parse("a1"), write, *reads(1, "w", parameter="same")]
+    found.start({"tasks": tasks}, context={"same": "a"})
+    found.answer(found.call_of("a1"))
+    step = reach(found, "run")
+    assert [event.type for event in step.events] == ["task.unknown", "speculation.ended", "run.failed"]
+    assert [cancel.reason for cancel in step.cancels] == ["aborted"]
+
+
+def test_a_run_that_failed_while_it_waited_for_a_decision_can_be_retried() -> None:
+    found = world()
+    waiting = {"per_layer_validation": True}
+    found.start({"tasks": [parse("a1"), *reads(1, "a1")], "options": waiting}, context={"r0": "a"})
+    found.answer(found.call_of("a1"))
+    found.take(reach(found, "decision", "k1"))
+    step = found.send("run.retry")
+    assert [event.type for event in step.events] == ["run.retried", "layer.released", "task.started"]
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -1,0 +1,51 @@
+"""Which hits are called again, and what is learned from the answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pml.processors.workflow.verification import chosen
+from tests.processors.session_world import SessionWorld, catalog, data_of
+from tests.processors.workflow.test_decide import speculating
+
+
+def verifying() -> SessionWorld:
+    return speculating(SessionWorld(catalog=catalog(verified_share=1.0)))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 1.0])
+def test_the_share_that_is_asked_for_is_verified(share: float) -> None:
+    session = speculating().session
+    assert session is not None
+    (entry,) = session.speculations.values()
+    ids = (f"call_{number * 16**12 // 1_000:012x}beefe59058bf" for number in range(1_000))
+    assert sum(chosen(replace(entry.call, call_id=name), share) for name in ids) == share * 1_000
+
+
+def test_a_call_that_was_sure_to_be_made_teaches_no_threshold_when_it_diverges() -> None:
+    world = verifying()
+    world.answer(world.call_of("c"), {"text": "three"})
+    world.answer(world.call_of("b"))
+    diverged = data_of(world.answer(world.call_of("c"), {"text": "four"}), "speculation.diverged")
+    assert (diverged.confidence, diverged.context) == (1.0, None)
+
+
+def test_a_hit_whose_arguments_are_gone_is_not_verified() -> None:
+    world = verifying()
+    world.answer(world.call_of("b"))
+    assert world.session is not None
+    world.lose(world.session.runs["run_1"].payload)
+    step = world.answer(world.call_of("c"), {"text": "three"})
+    assert data_of(step, "task.completed").served_by == "joined"
+    assert (step.events[-1].type, step.calls) == ("run.completed", ())
+
+
+def test_a_hit_is_not_verified_once_nothing_may_run_early() -> None:
+    world = verifying()
+    world.answer(world.call_of("b"))
+    world.catalog = catalog(verified_share=1.0, speculation_mode="off")
+    step = world.answer(world.call_of("c"), {"text": "three"})
+    assert data_of(step, "task.completed").served_by == "joined"
+    assert (step.events[-1].type, step.calls) == ("run.completed", ())
