@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pml.processors.workflow.advance import as_error, summary
 from pml.processors.workflow.catalog import Catalog
+from pml.processors.workflow.consent import withdraw
 from pml.processors.workflow.decide import living
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.inputs import Input, Step, Unreadable
@@ -81,6 +82,8 @@ def _settled(draft: Draft, outcome: CallEnded) -> list[str]:
 def _fail_run(draft: Draft, run_id: str) -> None:
     for task_id, task in draft.run(run_id).tasks.items():
         run = draft.run(run_id)
+        if task.awaits_approval:
+            withdraw(draft, run_id, task_id, "run_ended")
         if task.status != "running" or task.call is None:
             continue
         if task.call.effect == "write":

@@ -208,6 +208,17 @@ def test_a_run_that_failed_while_it_waited_for_a_decision_can_be_retried() -> No
     assert [event.type for event in step.events] == ["run.retried", "layer.released", "task.started"]
 
 
+def test_a_persons_question_ends_with_its_run_and_is_asked_again_when_that_is_retried() -> None:
+    found = world()
+    delete = {"id": "a", "tool": "files:delete_file", "arguments": {"path": "a"}}
+    asked = data_of(found.start({"tasks": [delete]}), "approval.requested")
+    step = reach(found, "approval", asked.approval_id)
+    assert [event.type for event in step.events] == ["approval.expired", "run.failed"]
+    found.take(step)
+    again = data_of(found.send("run.retry"), "approval.requested")
+    assert again.approval_id != asked.approval_id
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_a_command_too_large_is_rejected(known: bool) -> None:
     found = world()

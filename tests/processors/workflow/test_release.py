@@ -15,6 +15,10 @@ def test_a_call_that_needs_nobodys_word_any_more_does_not_name_one() -> None:
     world.send("approval.decide", data=word)
     world.answer(world.call_of("a"), code="NETWORK", retryable=True)
     world.catalog = catalog({"files:delete_file": {**DELETE, "approval": "auto"}})
-    started = [event.data.approval_id for event in [*world.events, *world.due().events] if event.type == "task.started"]  # type: ignore[attr-defined]
+    started = [
+        event.data.approval_id
+        for event in [*world.events, *world.due().events]
+        if event.type == "task.started"
+    ]  # type: ignore[attr-defined]
     assert started[0] == asked.approval_id
     assert started[-1] is None
