@@ -10,7 +10,7 @@ from pml.schemas.calls import Effect
 from pml.schemas.canonical import canonical_json
 from pml.schemas.catalog import ServerTools, Tool, ToolHints
 from pml.schemas.identifiers import split_tool
-from pml.schemas.permissions import READING_SCOPES, Permission, PermissionFile
+from pml.schemas.permissions import Permission, PermissionFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +160,7 @@ def _effect_at_best(permission: Permission, hints: ToolHints, trusted: bool) -> 
     """Hints narrow what the file allows; only a trusted server's hint may widen a silent entry."""
     if _says_it_writes(hints):
         return "write"
-    silent = permission.effect is None and permission.scope not in READING_SCOPES
-    if trusted and silent and hints.read_only is True:
+    if trusted and permission.effect is None and hints.read_only is True:
         return "read"
     return permission.declared_effect
 

@@ -65,10 +65,14 @@ def _take_branches(draft: Draft, run_id: str) -> None:
 
 
 def settle_branches(draft: Draft, run_id: str) -> None:
-    """A decision was taken: what was begun for a branch that is closed now ends, and plans are scored."""
+    """A decision was taken: what was begun for a branch that is closed now ends, and plans are scored.
+
+    A replan may have dropped a task whose call goes on, because a task of another run has joined it.
+    """
     run = draft.run(run_id)
-    entries = [entry for entry in draft.session.speculations.values() if entry.run_id == run_id]
-    early = {entry.task_id for entry in entries if entry.kind == "branch" and not entry.served}
+    assert run.graph is not None
+    begun = {entry.task_id for entry in draft.session.speculations.values() if entry.run_id == run_id}
+    early = begun & run.graph.nodes.keys()
     unsure = {task_id for task_id, plan in run.plans.items() if plan.confidence < plan.threshold}
     for task_id in sorted(early | unsure):
         conditions = run.node(task_id).conditions

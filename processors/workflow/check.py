@@ -44,9 +44,6 @@ class Kept:
     layers: int
 
 
-NOTHING_KEPT = Kept(frozenset(), frozenset(), 0, 0)
-
-
 def check_plan(workflow: Workflow, servers: Mapping[str, ServerTools], kept: Kept) -> None:
     """See that a plan can go on where a run stands; it may build on what has completed.
 
@@ -63,7 +60,7 @@ def check_plan(workflow: Workflow, servers: Mapping[str, ServerTools], kept: Kep
     _check_expressions(workflow)
     _check_names(workflow, kept.completed)
     _check_tools(workflow, servers)
-    _check_order(workflow, kept)
+    _check_order(workflow, kept.completed, kept.layers)
 
 
 def _check_shape(workflow: Workflow, others: int = 0) -> None:
@@ -208,13 +205,13 @@ def _check_tools(workflow: Workflow, servers: Mapping[str, ServerTools]) -> None
             )
 
 
-def _check_order(workflow: Workflow, kept: Kept = NOTHING_KEPT) -> None:
-    waits = {name: needed - kept.completed for name, needed in dependencies(workflow).items()}
+def _check_order(workflow: Workflow, completed: frozenset[str] = frozenset(), layers: int = 0) -> None:
+    waits = {name: needed - completed for name, needed in dependencies(workflow).items()}
     numbers = layer_numbers(waits)
     if numbers is None:
         cycle = _cycle(waits)
         raise WorkflowInvalid("CYCLE", f"the tasks wait for each other: {' -> '.join(cycle)}", cycle=cycle)
-    depth = 1 + max(numbers.values()) + kept.layers
+    depth = 1 + max(numbers.values()) + layers
     if depth > DEPTH_MAX:
         raise WorkflowInvalid("TOO_DEEP", f"{depth} layers; at most {DEPTH_MAX} are allowed")
     widest = Counter(numbers.values()).most_common(1)[0][1]

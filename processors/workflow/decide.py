@@ -123,9 +123,7 @@ def _speculate_everywhere(draft: Draft) -> None:
 def _sweep(draft: Draft) -> None:
     """End what waits too long, and everything that waits where speculation was switched off."""
     waiting = [
-        entry
-        for entry in draft.session.speculations.values()
-        if entry.status == "ready" and not entry.served and not entry.stale
+        entry for entry in draft.session.speculations.values() if entry.status == "ready" and not entry.served
     ]
     off = [entry for entry in waiting if draft.catalog.mode_of(draft.session.tenant, entry.tool) != "on"]
     end_each(draft, off, "discarded", "switched_off")

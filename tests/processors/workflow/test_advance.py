@@ -1,0 +1,71 @@
+"""Decisions of a run, and what was begun early for the branches that they close."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.processors.session_world import SessionWorld, data_of
+from tests.processors.speculation.test_candidates import LIST, READ, SEARCH, workflow, world
+
+PARSE = {"tool": "files:parse"}
+
+
+def branch(*tasks: dict[str, Any], outcome: str = "true") -> dict[str, Any]:
+    """These tasks, then a decision about `m`, and `n` behind it."""
+    last = {"id": "n", **PARSE, "condition": [{"node": "d2", "outcome": outcome}]}
+    return {"tasks": [*tasks, last], "decisions": [{"id": "d2", "expression": "m.count > 0"}]}
+
+
+def test_a_decision_is_told_as_it_came_whatever_its_branches_name() -> None:
+    for count, told in ((1, "true"), (0, "false")):
+        for named in ("true", "false"):
+            found = SessionWorld()
+            found.start(branch({"id": "m", **PARSE}, outcome=named))
+            step = found.answer(found.call_of("m"), {"count": count})
+            assert data_of(step, "branch.taken").outcome == told
+
+
+def test_a_plan_of_shadow_mode_is_scored_by_its_call_not_by_its_branch() -> None:
+    """Its confidence was enough, if only just: a branch taken does not say that it would have been served."""
+    found = world({"d1": (1, 1)}, threshold=0.5, speculation_mode="shadow")
+    found.start(workflow({"d1": "true"}))
+    found.answer(found.call_of("quick"), {"first": "a.md"})
+    assert data_of(found.answer(found.call_of("slow"), {"count": 1}), "branch.taken").outcome == "true"
+    assert found.types().count("speculation.planned") == 1
+    assert found.of_type("speculation.scored") == []
+    step = found.answer(found.call_of("late"), {"text": "a"})
+    assert data_of(step, "speculation.scored").reason == "joined"
+
+
+def replanned() -> SessionWorld:
+    """`x` began early; `y` of another run joined its call; then a plan without `x` came."""
+    found = world({"d1": (8, 0)}, threshold=0.8, speculation_depth=2)
+    late = {"id": "x", **READ, "depends_on": ["b"], "condition": [{"node": "d1", "outcome": "true"}]}
+    tasks = [{"id": "a", **LIST}, {"id": "b", **SEARCH, "depends_on": ["a"]}, late]
+    decisions = [{"id": "d1", "expression": "b.count > 0"}]
+    found.start({"tasks": tasks, "decisions": decisions, "options": {"per_layer_validation": True}})
+    found.answer(found.call_of("a"), {"first": "x"})
+    found.start({"tasks": [{"id": "y", **READ}]}, "run_2")
+    assert found.of_type("task.started")[-1].data.served_by == "joined"  # type: ignore[attr-defined]
+    found.send("run.replan", data=branch({"id": "m", **PARSE}))
+    return found
+
+
+@pytest.mark.parametrize("answered_before", [True, False])
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_run_decides_on_after_a_replan_dropped_a_task_whose_call_another_run_joined(
+    answered_before: bool, count: int
+) -> None:
+    found = replanned()
+    if answered_before:
+        found.answer(found.call_of("y"), {"text": "a"})
+    step = found.answer(found.call_of("m"), {"count": count})
+    assert data_of(step, "branch.taken").outcome == ("true" if count else "false")
+    if not answered_before:
+        assert (
+            data_of(found.answer(found.call_of("y"), {"text": "a"}), "task.completed").served_by == "joined"
+        )
+    assert found.session is not None
+    assert found.session.runs["run_2"].status == "completed"
