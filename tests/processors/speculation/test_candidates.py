@@ -86,7 +86,20 @@ def test_a_branch_runs_early_where_the_product_reaches_the_threshold(
     else:
         assert began == []
         return
-    assert told.confidence == pytest.approx(expected)
+    assert told.confidence == expected, "to the last bit, or a replay would say something else"
+
+
+@pytest.mark.parametrize("count", range(4, 16))
+def test_a_confidence_is_multiplied_in_one_order_whatever_the_process(count: int) -> None:
+    """The order of a set differs from process to process, and with it the last bit of a product."""
+    names = [f"d{number}" for number in range(10, 10 + count)]
+    counts = {name: (3 * index + 1, index % 4 + 1) for index, name in enumerate(names)}
+    found = world(counts, threshold=0.0)
+    found.start(workflow(dict.fromkeys(names, "true")))
+    step = found.answer(found.call_of("quick"), {"first": "a.md"})
+    assert data_of(step, "speculation.started").confidence == prod(
+        (true + 1) / (true + false + 2) for true, false in counts.values()
+    )
 
 
 def test_a_decision_that_two_tasks_of_a_chain_wait_for_counts_once() -> None:
@@ -162,6 +175,41 @@ def test_what_lacked_confidence_is_planned_once() -> None:
     found.answer(found.call_of("quick"), {"first": "a.md"})
     found.answer(found.call_of("other"), {"first": "b.md"})
     assert len(found.of_type("speculation.planned")) == 1
+
+
+def test_what_lacked_confidence_begins_where_the_threshold_comes_down_to_it() -> None:
+    found = world({"d1": (1, 1)}, threshold=0.52)
+    plan = workflow({"d1": "true"})
+    plan["tasks"].insert(1, {"id": "other", **LIST, "arguments": {"path": "src"}})
+    found.start(plan)
+    assert begun(found.answer(found.call_of("quick"), {"first": "a.md"})) == []
+    found.catalog = world({"d1": (1, 1)}, threshold=0.5).catalog
+    assert begun(found.answer(found.call_of("other"), {"first": "b.md"})) == ["late"]
+
+
+def test_the_past_of_a_tool_moves_no_task_that_is_sure_to_run() -> None:
+    found = world({"d1": (8, 0)}, threshold=0.8, memory_influence="on")
+    plan = workflow({"d1": "true"})
+    plan["tasks"].append(
+        {"id": "sure", **READ, "arguments": {"path": "b.md"}, "depends_on": ["quick", "slow"]}
+    )
+    found.start(plan)
+    found.answer(found.call_of("pml:recall"), {"tools": {READ["tool"]: {"successes": 1, "failures": 0}}})
+    found.answer(found.call_of("quick"), {"first": "a.md"})
+    told = {event.data.task_id: event.data for event in found.of_type("speculation.started")}
+    assert told["late"].influence is not None
+    assert (told["sure"].confidence, told["sure"].influence) == (1, None)
+
+
+def test_a_read_that_waits_for_its_next_attempt_holds_nothing_back() -> None:
+    """It changes nothing; a write that waits for one does, and nobody reads before it."""
+    retried = {"approval": "auto", "touches": ["files:{path}"], "retryable": True, "idempotent": True}
+    for tool, scope, expected in (("parse", "readonly", ["late"]), ("write_file", "filesystem", [])):
+        found = SessionWorld(catalog=catalog({f"files:{tool}": {**retried, "scope": scope}}))
+        again = {"id": "again", "tool": f"files:{tool}", "arguments": {"path": "a.md"}}
+        found.start({"tasks": [again, {"id": "late", **READ, "depends_on": ["again"]}]})
+        step = found.answer(found.call_of("again"), code="NETWORK", retryable=True)
+        assert (step.events[0].type, begun(step)) == ("task.failed", expected)
 
 
 def test_a_task_whose_decision_could_not_be_evaluated_is_not_begun() -> None:

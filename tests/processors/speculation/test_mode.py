@@ -45,6 +45,12 @@ def test_one_more_switch_never_allows_more(
         assert after == mode
 
 
+@pytest.mark.parametrize("scope", ["tenant=local", "server=files", "tool=files:read"])
+def test_a_switch_stops_what_it_names_and_nothing_else(scope: str) -> None:
+    assert mode_of({scope: "off"}, "local", "files:read") == "off"
+    assert mode_of({scope: "off"}, "other", "git:read") == "on"
+
+
 @pytest.mark.parametrize(
     ("approved_at", "trusted"),
     [

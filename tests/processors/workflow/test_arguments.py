@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pml.processors.workflow.arguments import Resolved, Unresolved, Values, resolve, resolve_strictly
+from pml.processors.workflow.fields import RecordedFields
 from pml.schemas.workflow import Argument, LiteralValue, Parameter, Reference
 
 NOTHING = Values(context={}, results={})
@@ -53,14 +54,34 @@ def test_null_is_a_value() -> None:
 
 
 def test_a_real_call_leaves_out_what_is_optional_and_names_it() -> None:
-    found = resolve({"a": reference("n1.x"), "b": LiteralValue(value=2)}, NOTHING, required=["b"])
-    assert found == Resolved({"b": 2}, omitted=("a",))
+    given = {"c": reference("n1.x"), "b": LiteralValue(value=2), "a": reference("n1.x")}
+    assert resolve(given, NOTHING, required=["b"]) == Resolved({"b": 2}, omitted=("a", "c"))
 
 
 def test_a_real_call_without_a_required_argument_is_an_error_with_all_reasons() -> None:
     found = resolve({"a": reference("n1.x"), "z": reference("n1.x")}, NOTHING, required=["a", "b"])
     assert found == Unresolved({"b": "is required by the tool and not given", "a": "n1 gave no result"})
     assert found.message == "b: is required by the tool and not given; a: n1 gave no result"
+
+
+def test_what_a_tool_requires_and_nobody_gave_is_named_in_order() -> None:
+    found = resolve({}, NOTHING, required=set("hgfedcba"))
+    assert isinstance(found, Unresolved)
+    assert list(found.reasons) == list("abcdefgh")
+
+
+def test_a_field_that_is_there_is_taken_whatever_else_the_mapping_would_choose() -> None:
+    """Only where the exact field is missing, or all of a result is named, is another one looked for."""
+    values = Values({}, {"n1": {"text": "exact", "path": "mapped"}}, RecordedFields({"path": "path"}))
+    expected = {"n1.text": "exact", "n1.missing": "mapped", "n1": "mapped"}
+    for expression, value in expected.items():
+        found = resolve_strictly({"path": reference(expression)}, values)
+        assert isinstance(found, Resolved)
+        assert (found.arguments, dict(found.mapped)) == (
+            {"path": value},
+            {"path": "path"} if value == "mapped" else {},
+        )
+    assert isinstance(resolve_strictly({"path": reference("n1.text.deep")}, values), Unresolved)
 
 
 def test_without_a_schema_everything_written_down_is_required() -> None:

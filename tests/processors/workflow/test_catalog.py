@@ -52,6 +52,21 @@ def test_a_server_that_is_away_keeps_what_it_listed_last() -> None:
     assert granted.effect == "write", "its hint still says that it writes"
 
 
+def test_a_server_that_never_came_up_is_known_without_tools() -> None:
+    gone = ServerTools(server="disk", status="unavailable", error="it does not start")
+    found = catalog().with_record(CatalogRecord(kind="tool", id="disk", data=gone))
+    assert found.server_of("disk:read") == gone
+
+
+def test_only_a_tool_that_diverged_three_times_is_not_run_early_though_speculation_is_on() -> None:
+    found = catalog()
+    for name, count in (("files:search", 3), ("files:parse", 2)):
+        diverged = DivergenceRecord(tool=name, diverged_at=("2023-11-14T22:13:20Z",) * count)
+        found = found.with_record(CatalogRecord(kind=diverged.KIND, id=name, data=diverged))
+    tools = ("files:search", "files:parse", "files:read_file")
+    assert [found.mode_of("local", tool) for tool in tools] == ["off", "on", "on"]
+
+
 def test_a_kind_that_decides_nothing_here_is_passed_over() -> None:
     found = catalog()
     assert found.with_record(CatalogRecord(kind="model", id="m", data=CatalogData())) is found

@@ -12,8 +12,8 @@ from pml.schemas.errors import WorkflowInvalid
 from pml.schemas.workflow import Workflow
 
 SERVERS = {
-    "files": ServerTools(server="files", status="listed", tools=(Tool(name="read_file"),)),
     "web": ServerTools(server="web", status="unavailable", error="it does not start"),
+    "files": ServerTools(server="files", status="listed", tools=(Tool(name="read_file"),)),
 }
 
 
@@ -75,7 +75,7 @@ def decision(expression: str) -> dict[str, Any]:
             [A, task("b", condition={"node": "d", "outcome": "yes"})],
             decision("a.x > 1"),
         ),
-        ("UNKNOWN_TOOL", "no MCP server is called 'nope'", [{"id": "a", "tool": "nope:x"}], {}),
+        ("UNKNOWN_TOOL", "called 'nope' (configured: files, web)", [{"id": "a", "tool": "nope:x"}], {}),
         ("UNKNOWN_TOOL", "has no tool 'x'; see: pml tools list", [{"id": "a", "tool": "files:x"}], {}),
         ("CYCLE", "a -> a", [task("a", depends_on=["a"])], {}),
         ("CYCLE", "a -> b -> a", [task("a", depends_on=["b"]), task("b", arguments=reference("a"))], {}),

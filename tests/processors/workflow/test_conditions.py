@@ -92,6 +92,8 @@ def test_an_expression_has_this_value(expression: str, value: Any) -> None:
         ("n1.ok > false", "have no order"),
         ("n1.count + n1.name", "a number is needed, not a text"),
         ("n1.name * 3", "a number is needed, not a text"),
+        ("n1.name + 3", "a number is needed, not a text"),
+        ("n1.none + 3", "a number is needed, not null$"),
         ("n1.ok + 1", "a number is needed, not a boolean"),
         ("n1.count / 0 > 1", "division by zero"),
         ("1 % 0 == 0", "modulo"),

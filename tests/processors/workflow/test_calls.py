@@ -1,0 +1,55 @@
+"""The calls that must be running, found again from the state alone."""
+
+from __future__ import annotations
+
+from pml.processors.workflow import GoneCall, calls
+from pml.schemas.calls import CallRun
+from tests.processors.session_world import KEY, SessionWorld, catalog
+from tests.processors.speculation.test_candidates import LIST, READ, SEARCH
+
+PARSE = {"tool": "files:parse"}
+
+
+def test_an_approval_is_for_the_call_that_was_asked_about_and_not_for_one_that_runs_early() -> None:
+    world = SessionWorld()
+    late = {"id": "late", **READ, "depends_on": ["quick", "slow"]}
+    world.start({"tasks": [{"id": "quick", **LIST}, {"id": "slow", **SEARCH}, late]})
+    world.answer(world.call_of("quick"), {"first": "x"})
+    world.catalog = catalog({READ["tool"]: {"scope": "readonly", "approval": "hil"}})
+    world.answer(world.call_of("slow"), {"matches": []})
+    assert world.session is not None
+    assert world.session.runs["run_1"].task("late").awaits_approval
+    (early,) = calls(world.session, world.payloads, KEY)
+    assert isinstance(early, CallRun)
+    assert (early.speculative, early.approval_id) == (True, None)
+
+
+def test_a_call_of_a_later_plan_is_gone_where_the_context_of_its_run_is() -> None:
+    world = SessionWorld()
+    options = {"options": {"per_layer_validation": True}}
+    world.start({"tasks": [{"id": "a", **PARSE}, {"id": "b", **PARSE, "depends_on": ["a"]}], **options})
+    world.answer(world.call_of("a"))
+    world.send("run.replan", data={"tasks": [{"id": "c", **PARSE}]})
+    assert world.session is not None
+    world.lose(world.session.runs["run_1"].payload)
+    assert calls(world.session, world.payloads, KEY) == [GoneCall(world.call_of("c"), "local", "s1")]
+
+
+def test_what_is_called_again_for_a_run_that_was_replanned_and_has_ended_is_found_in_its_newest_plan() -> (
+    None
+):
+    world = SessionWorld(catalog=catalog(verified_share=1.0))
+    options = {"options": {"per_layer_validation": True}}
+    world.start({"tasks": [{"id": "a", **PARSE}, {"id": "b", **PARSE, "depends_on": ["a"]}], **options})
+    world.answer(world.call_of("a"))
+    late = {"id": "late", **READ, "depends_on": ["quick", "slow"]}
+    world.send("run.replan", data={"tasks": [{"id": "quick", **LIST}, {"id": "slow", **SEARCH}, late]})
+    world.answer(world.call_of("quick"), {"first": "x"})
+    world.answer(world.call_of("late"), {"text": "a"})
+    world.answer(world.call_of("slow"), {"matches": []})
+    world.send("run.continue")
+    assert world.session is not None
+    assert (world.session.runs["run_1"].status, world.session.runs["run_1"].graph) == ("completed", None)
+    (again,) = calls(world.session, world.payloads, KEY)
+    assert isinstance(again, CallRun)
+    assert (again.call_id, again.arguments) == (next(iter(world.session.verifications)), READ["arguments"])

@@ -1,0 +1,30 @@
+"""A person's word is for one call: given, and for exactly what it was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pml.processors.workflow import Input
+from pml.processors.workflow.consent import given
+from pml.processors.workflow.draft import Draft
+from pml.processors.workflow.preparation import Prepared, prepare
+from pml.schemas.commands import Command, DeadlineReach
+from tests.processors.session_world import COMMANDS, SessionWorld
+
+
+def test_a_call_may_begin_only_with_a_yes_to_its_arguments_and_its_definition() -> None:
+    world = SessionWorld()
+    world.start({"tasks": [{"id": "a", "tool": "files:delete_file", "arguments": {"path": "a.md"}}]})
+    assert world.session is not None
+    run = world.session.runs["run_1"]
+    command = Command(type="x", command_id="c", session_id="s1", data=DeadlineReach(kind="run", due_at_ms=0))
+    source = Input(COMMANDS, 0, 9, 0, "local", "s1", command)
+    prepared = prepare(Draft(world.session, source, world.payloads, world.catalog, 0), run, run.node("a"))
+    asked = run.task("a")
+    assert isinstance(prepared, Prepared)
+    assert asked.approval is not None
+    allowed = replace(asked, approval=replace(asked.approval, granted=True))
+    assert [given(task, prepared) for task in (run.task("b"), asked, allowed)] == [False, False, True]
+    assert not given(allowed, replace(prepared, arguments_hash="others"))
+    assert not given(allowed, replace(prepared, granted=replace(prepared.granted, definition="delete-2")))
+    assert given(run.task("b"), replace(prepared, consent=None))
