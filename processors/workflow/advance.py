@@ -10,7 +10,7 @@ from pml.processors.workflow.draft import Draft, full_expression
 from pml.processors.workflow.graph import OTHERWISE, DecisionNode, Graph
 from pml.processors.workflow.plans import score
 from pml.processors.workflow.release import release, takes
-from pml.processors.workflow.settling import discard_all, discard_for_task
+from pml.processors.workflow.settling import discard_all, discard_for_task, unused
 from pml.processors.workflow.state import Abort, Run
 from pml.schemas.errors import PMLError
 from pml.schemas.events import BranchTaken, RunAborted, RunCompleted, RunCounts, RunEnded, RunFailed
@@ -67,19 +67,17 @@ def _take_branches(draft: Draft, run_id: str) -> None:
 def settle_branches(draft: Draft, run_id: str) -> None:
     """A decision was taken: what was begun for a branch that is closed now ends, and plans are scored.
 
-    A replan may have dropped a task whose call goes on, because a task of another run has joined it.
+    What a task has joined stays: it may be of another run, and what the call was begun for replanned away.
     """
     run = draft.run(run_id)
-    assert run.graph is not None
-    begun = {entry.task_id for entry in draft.session.speculations.values() if entry.run_id == run_id}
-    early = begun & run.graph.nodes.keys()
+    early = {entry.task_id for entry in unused(draft, run_id)}
     unsure = {task_id for task_id, plan in run.plans.items() if plan.confidence < plan.threshold}
     for task_id in sorted(early | unsure):
         conditions = run.node(task_id).conditions
         taken = [takes(run, item.node, item.outcome) for item in conditions if item.node in run.decisions]
         if not all(taken):
             discard_for_task(draft, run_id, task_id, "branch_not_taken")
-        elif task_id in unsure and len(taken) == len(conditions):
+        elif len(taken) == len(conditions):
             score(draft, run_id, task_id, "branch_taken", success=True)
 
 

@@ -289,7 +289,7 @@ def abandon_call(draft: Draft, run: Run, call: Call, reason: str) -> None:
 
 def discard_all(draft: Draft, run_id: str, reason: str) -> None:
     """Discard what a run's speculation left unused, and what was only planned."""
-    end_each(draft, _unused(draft, run_id), "discarded", reason)
+    end_each(draft, unused(draft, run_id), "discarded", reason)
     score_all(draft, run_id, reason)
     if reason != "unused":
         give_up_of_run(draft, run_id)
@@ -297,12 +297,12 @@ def discard_all(draft: Draft, run_id: str, reason: str) -> None:
 
 def discard_for_task(draft: Draft, run_id: str, task_id: str, reason: str) -> None:
     """Discard what was speculated for a task that does not run."""
-    mine = (entry for entry in _unused(draft, run_id) if entry.task_id == task_id)
+    mine = (entry for entry in unused(draft, run_id) if entry.task_id == task_id)
     end_each(draft, mine, "discarded", reason)
     score(draft, run_id, task_id, reason)
 
 
-def _unused(draft: Draft, run_id: str) -> list[Speculation]:
+def unused(draft: Draft, run_id: str) -> list[Speculation]:
     """A run's speculations that nobody was served by and that no task, of any run, waits for."""
     joined = joined_calls(draft.session)
     return [

@@ -131,6 +131,7 @@ def test_a_hint_widens_only_where_its_server_is_trusted_and_the_file_is_silent()
     reads: dict[str, Any] = {"read_only": True}
     assert not can_speculate(TOOL, {}, file(scope="filesystem"), server(False, **reads)).allowed
     assert can_speculate(TOOL, {}, file(scope="filesystem"), server(True, **reads)).allowed
+    assert not can_speculate(TOOL, {}, file(scope="filesystem"), server(True)).allowed
     assert not can_speculate(
         TOOL, {}, file(scope="filesystem", effect="write"), server(True, **reads)
     ).allowed

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pml.schemas.events import SpeculationEnded
 from tests.processors.session_world import SessionWorld, data_of
 from tests.processors.speculation.test_candidates import LIST, READ, SEARCH, workflow, world
 
@@ -37,6 +38,19 @@ def test_a_plan_of_shadow_mode_is_scored_by_its_call_not_by_its_branch() -> None
     assert found.of_type("speculation.scored") == []
     step = found.answer(found.call_of("late"), {"text": "a"})
     assert data_of(step, "speculation.scored").reason == "joined"
+
+
+def test_calls_of_a_closed_branch_end_in_the_order_of_their_tasks() -> None:
+    """Never in that of a set, which differs from process to process."""
+    found = world({"d1": (8, 0)}, threshold=0.8, budget_name="high")
+    plan = workflow({"d1": "true"})
+    names = [f"late{number}" for number in range(8)]
+    plan["tasks"][2:] = [{**plan["tasks"][2], "id": name, "arguments": {"path": name}} for name in names]
+    found.start(plan)
+    found.answer(found.call_of("quick"), {"first": "a.md"})
+    step = found.answer(found.call_of("slow"), {"count": 0})
+    ended = [event.data for event in step.events if isinstance(event.data, SpeculationEnded)]
+    assert [(data.task_id, data.reason) for data in ended] == [(name, "branch_not_taken") for name in names]
 
 
 def replanned() -> SessionWorld:

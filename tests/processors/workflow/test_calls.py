@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pml.processors.workflow import GoneCall, calls
+import pytest
+
+from pml.processors.workflow import GoneCall, call_needs, calls
 from pml.schemas.calls import CallRun
 from tests.processors.session_world import KEY, SessionWorld, catalog
 from tests.processors.speculation.test_candidates import LIST, READ, SEARCH
@@ -24,15 +26,30 @@ def test_an_approval_is_for_the_call_that_was_asked_about_and_not_for_one_that_r
     assert (early.speculative, early.approval_id) == (True, None)
 
 
-def test_a_call_of_a_later_plan_is_gone_where_the_context_of_its_run_is() -> None:
+@pytest.mark.parametrize("lost", ["context", "plan"])
+def test_a_call_of_a_later_plan_is_gone_where_that_plan_or_the_context_of_its_run_is(lost: str) -> None:
     world = SessionWorld()
     options = {"options": {"per_layer_validation": True}}
     world.start({"tasks": [{"id": "a", **PARSE}, {"id": "b", **PARSE, "depends_on": ["a"]}], **options})
     world.answer(world.call_of("a"))
     world.send("run.replan", data={"tasks": [{"id": "c", **PARSE}]})
     assert world.session is not None
-    world.lose(world.session.runs["run_1"].payload)
+    run = world.session.runs["run_1"]
+    world.lose(run.payload if lost == "context" else run.replans[0])
     assert calls(world.session, world.payloads, KEY) == [GoneCall(world.call_of("c"), "local", "s1")]
+
+
+def test_a_call_that_reads_one_of_two_results_needs_only_the_one_that_there_is() -> None:
+    world = SessionWorld()
+    decisions = [{"id": "d1", "expression": "a.count > 0"}]
+    other = {"id": "b", **PARSE, "condition": [{"node": "d1", "outcome": "true"}]}
+    either = {"text": {"type": "reference", "expression": "b.parsed|a.parsed"}}
+    last = {"id": "c", **PARSE, "arguments": either}
+    world.start({"tasks": [{"id": "a", **PARSE}, other, last], "decisions": decisions})
+    world.answer(world.call_of("a"), {"count": 0, "parsed": "x"})
+    assert world.open_calls[world.call_of("c")].arguments == {"text": "x"}
+    assert world.session is not None
+    assert call_needs(world.session) == set(world.payloads)
 
 
 def test_what_is_called_again_for_a_run_that_was_replanned_and_has_ended_is_found_in_its_newest_plan() -> (
