@@ -461,7 +461,7 @@ MUTANTS = (
     Mutant("late states are trusted", "§2, rule 4", OWNERS, 60, _late_states_are_trusted),
     Mutant("no term is appended", "§2, rule 4", OWNERS, 10, _term_is_not_appended),
     # That folding begins at the smaller of marker and newest term cannot be found missing: an owner takes in
-    # nothing past a newer term, so its marker never names more. tests/streams/log/test_recovery.py asks for it.
+    # nothing past a newer term, so its marker never names more. tests/streams/log/test_recovery.py asks.
     Mutant("the marker goes before the states", "§2, rule 4", OWNERS, 20, _marker_before_states),
     Mutant("states are not written", "§2, rule 4", OWNERS, 20, _states_are_not_written),
     Mutant("commands are obeyed twice", "§2, rule 4", ("inputs", "storm"), 20, _commands_are_obeyed_twice),
