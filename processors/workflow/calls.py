@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pml.processors.workflow.arguments import Resolved, Values, resolve
-from pml.processors.workflow.draft import Results, full_arguments, full_context
+from pml.processors.workflow.draft import Results, full_arguments, full_context, has_task
 from pml.processors.workflow.fields import RecordedFields
 from pml.processors.workflow.inputs import Address, GoneCall, Payloads
 from pml.processors.workflow.state import Call, Internal, Run, Session, Source
@@ -64,7 +64,7 @@ def call_needs(session: Session) -> set[Address]:
     """The full values that `calls` reads."""
     found: set[Address] = set()
     for item in wanted(session):
-        found |= {item.run.payload, _plan(item)}
+        found |= {item.run.payload, *_plans(item)}
         if item.run.graph is not None:
             results = (item.run.task(name).result for name in item.run.node(item.task_id).references)
             found.update(address for address in results if address)
@@ -86,7 +86,9 @@ def _call(session: Session, item: Wanted, payloads: Payloads, hash_key: bytes) -
 
 
 def _arguments(item: Wanted, payloads: Payloads) -> dict[str, Any] | None:
-    start, plan = payloads.get(item.run.payload), payloads.get(_plan(item))
+    start = payloads.get(item.run.payload)
+    plans = (payloads.get(address) for address in _plans(item))
+    plan = next((plan for plan in plans if plan is not None and has_task(plan, item.task_id)), None)
     if start is None or plan is None:
         return None
     fields = RecordedFields(dict(item.call.mapped))
@@ -106,13 +108,12 @@ def _asked(template: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[st
         return None
 
 
-def _plan(item: Wanted) -> Address:
-    """Where the task of a call is written down.
-
-    Of a run that has ended that is its newest plan: a replan gives up what was called again before it.
-    """
+def _plans(item: Wanted) -> tuple[Address, ...]:
+    """Where the task of a call is written down; of a run that has ended it is in one of its plans."""
     run = item.run
-    return run.written_at(len(run.replans) if run.graph is None else run.node(item.task_id).plan)
+    if run.graph is None:
+        return (*reversed(run.replans), run.payload)
+    return (run.written_at(run.node(item.task_id).plan),)
 
 
 def addresses_of(sources: tuple[Source, ...]) -> dict[str, Address]:

@@ -18,7 +18,7 @@ from pml.schemas.errors import PayloadGone
 from pml.schemas.events import Cause, Event, EventData, TaskCompleted
 from pml.schemas.identifiers import event_id
 from pml.schemas.times import to_rfc3339
-from pml.schemas.workflow import Argument
+from pml.schemas.workflow import Argument, Task
 
 if TYPE_CHECKING:
     from pml.processors.workflow.verification import Hit
@@ -186,9 +186,17 @@ def full_context(start: RunStart) -> dict[str, Any]:
 
 def full_arguments(command: RunStart | RunReplan, task_id: str) -> Mapping[str, Argument]:
     """The arguments of one task of the workflow or plan in a command."""
+    return next((task.arguments for task in _tasks(command) if task.id == task_id), {})
+
+
+def has_task(command: RunStart | RunReplan, task_id: str) -> bool:
+    """Whether the workflow or plan in a command has a task of this id."""
+    return any(task.id == task_id for task in _tasks(command))
+
+
+def _tasks(command: RunStart | RunReplan) -> tuple[Task, ...]:
     plan = command.workflow if isinstance(command, RunStart) else command
-    tasks = plan.tasks if plan else ()
-    return next((task.arguments for task in tasks if task.id == task_id), {})
+    return plan.tasks if plan else ()
 
 
 def full_expression(command: RunStart | RunReplan, decision_id: str) -> str:

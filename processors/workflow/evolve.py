@@ -377,9 +377,14 @@ def _accounted(accounts: Accounts, data: e.SpeculationEnded, time_ms: int) -> Ac
 
 
 def _bar(session: Session, event: e.Event, data: e.SpeculationEnded) -> Session:
-    """What failed, expired or had no room would do so again: each is tried once."""
+    """What failed, expired or had no room would do so again: each is tried once.
+
+    What began before a replan went on only for another run that had joined it: its task was dropped.
+    """
     run = session.runs.get(event.run_id or "")
     if run is None or not run.live or not (data.fate == "failed" or data.reason in _TRIED_ONCE):
+        return session
+    if data.started_seq < run.waits.replanned:
         return session
     return _with_task(session, run, data.task_id, replace(run.task(data.task_id), barred=True))
 

@@ -83,3 +83,13 @@ def test_a_run_decides_on_after_a_replan_dropped_a_task_whose_call_another_run_j
         )
     assert found.session is not None
     assert found.session.runs["run_2"].status == "completed"
+
+
+def test_a_run_is_retried_after_a_joined_call_failed_whose_task_a_replan_dropped() -> None:
+    found = replanned()
+    found.answer(found.call_of("y"), code="NOT_FOUND")
+    found.answer(found.call_of("m"), code="NOT_FOUND")
+    if found.session and found.session.runs["run_1"].live:
+        found.send("run.continue")
+    found.send("run.retry")
+    assert found.of_type("run.retried")[0].data.task_ids == ("m", "n")

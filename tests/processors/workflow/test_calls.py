@@ -70,3 +70,53 @@ def test_what_is_called_again_for_a_run_that_was_replanned_and_has_ended_is_foun
     (again,) = calls(world.session, world.payloads, KEY)
     assert isinstance(again, CallRun)
     assert (again.call_id, again.arguments) == (next(iter(world.session.verifications)), READ["arguments"])
+
+
+def test_the_question_about_a_lost_write_is_found_in_the_plan_of_that_write() -> None:
+    verify = {"tool": READ["tool"], "arguments": {"path": "{path}"}, "done": "true", "after_s": 1}
+    entry = {"scope": "filesystem", "approval": "auto", "verify": verify}
+    world = SessionWorld(catalog=catalog({"files:write_file": entry}))
+    write = {"id": "w", "tool": "files:write_file", "arguments": {"path": "a.md"}}
+    world.start({"tasks": [write], "options": {"decision_points": "on_error"}})
+    world.answer(world.call_of("w"), code="TIMEOUT")
+    world.send("run.replan", data={"tasks": [{"id": "c", **PARSE}]})
+    world.due()
+    assert world.session is not None
+    found = {
+        call.tool: call for call in calls(world.session, world.payloads, KEY) if isinstance(call, CallRun)
+    }
+    assert found[READ["tool"]].arguments == {"path": "a.md"}
+
+
+def test_what_is_called_again_for_a_task_that_a_replan_left_is_found_in_the_plan_of_that_task() -> None:
+    """`late` was skipped behind a lost write; its answer came after all, and with it the turn of `late`."""
+    world = SessionWorld(catalog=catalog(verified_share=1.0))
+    tasks = [{"id": "w", "tool": "files:write_file", "arguments": {"path": "b.md"}}, {"id": "o", **PARSE}]
+    tasks += [{"id": "late", **READ, "depends_on": ["w"]}, {"id": "p", **PARSE, "depends_on": ["o"]}]
+    world.start({"tasks": tasks, "options": {"decision_points": "on_error"}})
+    write = world.call_of("w")
+    world.answer(world.call_of("o"))
+    world.answer(write, code="TIMEOUT")
+    world.send("run.continue")
+    for _ in ("begun early", "called once more"):
+        world.answer(world.call_of("p"), code="NOT_FOUND")
+    world.send("run.replan", data={"tasks": [{"id": "c", "tool": "time:now"}]})
+    begun_early(world, "run_2")
+    world.answer(write, {"ok": True})
+    world.answer(world.call_of("c"))
+    assert world.session is not None
+    run = world.session.runs["run_1"]
+    assert (run.status, run.graph, len(run.replans)) == ("completed", None, 1)
+    (call_id,) = world.session.verifications
+    found = {call.call_id: call for call in calls(world.session, world.payloads, KEY)}
+    again = found[call_id]
+    assert isinstance(again, CallRun)
+    assert (again.run_id, again.task_id, again.arguments) == ("run_1", "late", READ["arguments"])
+
+
+def begun_early(world: SessionWorld, run_id: str) -> None:
+    """A run whose read of `a.md` began early, and has its result."""
+    late = {"id": "early", **READ, "depends_on": ["quick", "slow"]}
+    world.start({"tasks": [{"id": "quick", **LIST}, {"id": "slow", **SEARCH}, late]}, run_id)
+    world.answer(world.call_of("quick"), {"first": "x"})
+    world.answer(world.call_of("early"), {"text": "a"})

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pml.processors.workflow.check import checked_graph
+from pml.processors.workflow.check import Kept, check_plan, checked_graph
 from pml.schemas.catalog import ServerTools, Tool
 from pml.schemas.errors import WorkflowInvalid
 from pml.schemas.workflow import Workflow
@@ -108,3 +108,36 @@ def test_what_is_at_the_limits_is_allowed() -> None:
     assert len(check(chain(100)).layers) == 100
     wide = [task(f"n{i}", depends_on=[f"n{i - 200}"] if i >= 200 else []) for i in range(500)]
     assert [len(layer) for layer in check(wide).layers] == [200, 200, 100]
+
+
+@pytest.mark.parametrize(
+    ("code", "says", "tasks", "expression"),
+    [
+        ("NO_TASKS", "no tasks", [], ""),
+        ("TOO_MANY_TASKS", "501 tasks; at most 500", [task("n")], ""),
+        ("DUPLICATE_ID", "choose others: a, b, c, d", [task(name) for name in "dcab"], ""),
+        ("SECRET_IN_WORKFLOW", "task n: a name", [task("n", arguments={KEY: 1})], ""),
+        ("BAD_EXPRESSION", "task n, argument path", [task("n", arguments=reference("a..x"))], ""),
+        ("BAD_EXPRESSION", "decision d2: 'a.x >' is not", [task("n")], "a.x >"),
+        ("MISSING_DEPENDENCY", "task n depends on b", [task("n", depends_on=["a", "b"])], ""),
+        ("UNKNOWN_TOOL", "no MCP server is called 'nope'", [{"id": "n", "tool": "nope:x"}], ""),
+        ("CYCLE", "n -> n", [task("n", depends_on=["n"])], ""),
+        ("TOO_DEEP", "101 layers; at most 100", [task("n"), task("o", depends_on=["n"])], ""),
+    ],
+)
+def test_a_plan_is_checked_as_a_whole_workflow_is(
+    code: str, says: str, tasks: list[dict[str, Any]], expression: str
+) -> None:
+    """It may build on `a`, which has completed; 99 layers stay, and 500 tasks where it is about them."""
+    decisions = [{"id": "d2", "expression": expression}] if expression else []
+    plan = Workflow.model_validate({"tasks": tasks, "decisions": decisions})
+    kept = Kept(frozenset("abcd"), frozenset("a"), 500 if code == "TOO_MANY_TASKS" else 4, 99)
+    with pytest.raises(WorkflowInvalid) as caught:
+        check_plan(plan, SERVERS, kept)
+    assert caught.value.code == code
+    assert says in caught.value.message
+
+
+def test_a_plan_may_build_on_what_has_completed_up_to_the_limits() -> None:
+    plan = Workflow.model_validate({"tasks": [task("n", depends_on=["a"], arguments=reference("a.path"))]})
+    check_plan(plan, SERVERS, Kept(frozenset("ab"), frozenset("a"), 499, 99))
