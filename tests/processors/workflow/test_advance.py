@@ -89,7 +89,5 @@ def test_a_run_is_retried_after_a_joined_call_failed_whose_task_a_replan_dropped
     found = replanned()
     found.answer(found.call_of("y"), code="NOT_FOUND")
     found.answer(found.call_of("m"), code="NOT_FOUND")
-    if found.session and found.session.runs["run_1"].live:
-        found.send("run.continue")
-    found.send("run.retry")
-    assert found.of_type("run.retried")[0].data.task_ids == ("m", "n")
+    found.send("run.continue")
+    assert data_of(found.send("run.retry"), "run.retried").task_ids == ("m", "n")

@@ -89,7 +89,10 @@ def test_the_question_about_a_lost_write_is_found_in_the_plan_of_that_write() ->
 
 
 def test_what_is_called_again_for_a_task_that_a_replan_left_is_found_in_the_plan_of_that_task() -> None:
-    """`late` was skipped behind a lost write; its answer came after all, and with it the turn of `late`."""
+    """`late` was skipped behind a lost write; its answer came after all, and with it the turn of `late`.
+
+    The newest plan is looked at first, whether it can still be had or not.
+    """
     world = SessionWorld(catalog=catalog(verified_share=1.0))
     tasks = [{"id": "w", "tool": "files:write_file", "arguments": {"path": "b.md"}}, {"id": "o", **PARSE}]
     tasks += [{"id": "late", **READ, "depends_on": ["w"]}, {"id": "p", **PARSE, "depends_on": ["o"]}]
@@ -108,10 +111,12 @@ def test_what_is_called_again_for_a_task_that_a_replan_left_is_found_in_the_plan
     run = world.session.runs["run_1"]
     assert (run.status, run.graph, len(run.replans)) == ("completed", None, 1)
     (call_id,) = world.session.verifications
-    found = {call.call_id: call for call in calls(world.session, world.payloads, KEY)}
-    again = found[call_id]
-    assert isinstance(again, CallRun)
-    assert (again.run_id, again.task_id, again.arguments) == ("run_1", "late", READ["arguments"])
+    for lost in (("nothing", 0, 0), run.replans[0]):
+        world.lose(lost)
+        found = {call.call_id: call for call in calls(world.session, world.payloads, KEY)}
+        again = found[call_id]
+        assert isinstance(again, CallRun)
+        assert (again.run_id, again.task_id, again.arguments) == ("run_1", "late", READ["arguments"])
 
 
 def begun_early(world: SessionWorld, run_id: str) -> None:

@@ -114,6 +114,17 @@ def test_the_last_task_that_gives_a_joined_call_up_ends_it() -> None:
     assert world.derived(world.session) == set()
 
 
+def test_a_joined_call_that_fails_after_its_own_run_changes_nothing_of_that_run() -> None:
+    world = speculating()
+    world.start({"tasks": [task("x", "3")]}, run_id="run_2")
+    world.answer(world.call_of("b"), code="NETWORK")
+    assert world.session is not None
+    ended = world.session.runs["run_1"]
+    assert ended.status == "failed"
+    assert data_of(world.answer(world.call_of("x"), code="NETWORK"), "speculation.ended").fate == "failed"
+    assert world.session.runs["run_1"].tasks == ended.tasks
+
+
 @pytest.mark.parametrize("code", ["TIMEOUT", "CONNECTION_LOST", "CANCELLED"])
 @pytest.mark.parametrize("started", [True, False])
 def test_a_write_is_unknown_only_where_it_had_started(code: str, started: bool) -> None:
