@@ -32,17 +32,22 @@ def planned_behind_a_branch() -> SessionWorld:
 
 @pytest.mark.parametrize(
     ("count", "wait_ms", "fails", "reason"),
-    [(1, 1_000, False, "expired"), (1, 0, True, "unused"), (0, 0, False, "branch_not_taken")],
+    [
+        (1, 1_000, "", "expired"),
+        (1, 0, "other", "unused"),
+        (1, 0, "late", "failed"),
+        (0, 0, "", "branch_not_taken"),
+    ],
 )
 def test_a_plan_that_would_have_been_waste_teaches_its_threshold(
-    count: int, wait_ms: int, fails: bool, reason: str
+    count: int, wait_ms: int, fails: str, reason: str
 ) -> None:
     world = planned_behind_a_branch()
     world.time_ms += wait_ms
     world.answer(world.call_of("slow"), {"count": count})
-    world.answer(world.call_of("other"), **({"code": "NOT_FOUND"} if fails else {}))
-    if world.open_calls:
-        world.answer(world.call_of("late"))
+    for call in ("other", "late"):
+        if world.open_calls:
+            world.answer(world.call_of(call), **({"code": "NOT_FOUND"} if call == fails else {}))
     (scored,) = (event.data for event in world.events if isinstance(event.data, SpeculationScored))
     assert (scored.reason, scored.success, scored.context is not None) == (reason, False, True)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.processors.session_world import SessionWorld, catalog
-from tests.processors.workflow.test_decide import READ, task
+from tests.processors.session_world import SessionWorld, catalog, data_of
+from tests.processors.workflow.test_decide import READ, speculating, task
 
 AGAIN = {"scope": "readonly", "approval": "auto", "retryable": {"attempts": 2, "backoff_ms": 60_000}}
 
@@ -29,3 +29,32 @@ def test_a_retry_that_is_due_after_its_run_was_stopped_begins_nothing() -> None:
     world.time_ms += 61_000
     step = world.reach("retry", "a", world.time_ms)
     assert (step.events, step.calls) == ((), ())
+
+
+def test_a_retry_that_cannot_begin_ends_its_run() -> None:
+    world = waiting_for_a_retry()
+    assert world.session is not None
+    world.lose(world.session.runs["run_1"].payload)
+    assert [event.type for event in world.due().events] == ["task.failed", "run.failed"]
+
+
+def test_a_speculation_is_not_given_up_before_its_time() -> None:
+    world = speculating()
+    assert world.reach("speculation", world.call_of("c"), world.time_ms).events == ()
+
+
+def test_a_speculation_that_was_answered_is_not_given_up_at_its_time() -> None:
+    world = speculating()
+    call_id = world.call_of("c")
+    world.answer(call_id, {"text": "three"})
+    world.time_ms += 95_000
+    assert world.reach("speculation", call_id, world.time_ms).events == ()
+
+
+def test_a_speculation_that_a_task_has_joined_ends_with_the_task() -> None:
+    world = speculating()
+    call_id = world.call_of("c")
+    world.answer(world.call_of("b"))
+    world.time_ms += 95_000
+    assert world.reach("speculation", call_id, world.time_ms).events == ()
+    assert data_of(world.reach("task", "c", world.time_ms), "speculation.ended").cancelled

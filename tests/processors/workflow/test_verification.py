@@ -8,7 +8,7 @@ import pytest
 
 from pml.processors.workflow.verification import chosen
 from tests.processors.session_world import SessionWorld, catalog, data_of
-from tests.processors.workflow.test_decide import speculating
+from tests.processors.workflow.test_decide import speculating, task
 
 
 def verifying() -> SessionWorld:
@@ -49,3 +49,23 @@ def test_a_hit_is_not_verified_once_nothing_may_run_early() -> None:
     step = world.answer(world.call_of("c"), {"text": "three"})
     assert data_of(step, "task.completed").served_by == "joined"
     assert (step.events[-1].type, step.calls) == ("run.completed", ())
+
+
+def test_a_tool_that_fails_when_it_is_called_again_says_nothing() -> None:
+    world = verifying()
+    world.answer(world.call_of("c"), {"text": "three"})
+    world.answer(world.call_of("b"))
+    step = world.answer(world.call_of("c"), code="NOT_FOUND")
+    assert data_of(step, "speculation.verified").outcome == "unanswered"
+
+
+def test_what_is_called_again_is_waited_for_while_others_are_stopped_or_write_elsewhere() -> None:
+    world = verifying()
+    world.answer(world.call_of("c"), {"text": "three"})
+    world.start({"tasks": [task("x", "9", tool="time:now")]}, "run_2")
+    verifying_call = data_of(world.answer(world.call_of("b")), "speculation.verifying").call_id
+    world.send("run.abort", "run_2")
+    world.start({"tasks": [task("w", "4", tool="files:write_file")]}, "run_3")
+    assert world.reach("speculation", verifying_call, world.time_ms).events == ()
+    assert world.session is not None
+    assert set(world.session.verifications) == {verifying_call}
