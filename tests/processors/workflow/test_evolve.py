@@ -109,6 +109,13 @@ def test_what_served_a_task_gets_no_new_life_in_the_cache() -> None:
     assert [(item.served_by, item.cached) for item in completed] == [("speculation", None)]  # type: ignore[attr-defined]
 
 
+def test_a_result_that_the_cache_has_no_room_for_is_not_kept() -> None:
+    world = early_with_another_path(catalog(cache_bytes=10))
+    world.answer(world.call_of("slow"))
+    real = next(call.call_id for call in world.open_calls.values() if call.arguments == {"path": "b.md"})
+    assert data_of(world.answer(real, {"text": "b"}), "task.completed").cached is None
+
+
 def test_the_result_of_a_write_is_never_kept() -> None:
     """Even where the tool only read when it was begun early, and its entry names nothing that it touches."""
     world = early_with_another_path(catalog({READ: {**READS, "touches": []}}))

@@ -12,6 +12,7 @@ from pml.processors.workflow.evolve_decisions import KEPT_RUNS_MAX
 from pml.schemas.catalog import CatalogRecord, ToolHints
 from tests.processors.file_tools import ToolFailed, random_workflow
 from tests.processors.session_world import SessionWorld, catalog, data_of
+from tests.processors.workflow.test_internal import broken
 from tests.processors.workflow.test_random_sessions import SEEDS, Play
 
 VERIFY = {"tool": "files:read_file", "arguments": {"path": "{path}"}, "done": "result.text == arguments.text"}
@@ -139,3 +140,12 @@ def test_a_write_that_left_an_argument_out_is_asked_about_with_those_that_it_had
     assert data_of(play.answer(play.call_of("n0")), "task.started").omitted == ("note",)
     play.answer(play.call_of("n1"), code="TIMEOUT")
     assert [call.arguments for call in play.due().calls] == [{"path": "a.md"}]
+
+
+def test_a_tool_that_fails_says_nothing_of_the_write_whatever_came_with_it() -> None:
+    play = world()
+    play.start(ONE_WRITE)
+    play.answer(play.call_of("n1"), code="TIMEOUT")
+    play.due()
+    step = play.outcome(broken(play.call_of("files:read_file"), {"text": "x"}))
+    assert [event.type for event in step.events] == ["task.unverified"]

@@ -9,6 +9,7 @@ import pytest
 from pml.processors.workflow.verification import chosen
 from tests.processors.session_world import SessionWorld, catalog, data_of
 from tests.processors.workflow.test_decide import speculating, task
+from tests.processors.workflow.test_internal import broken
 
 
 def verifying() -> SessionWorld:
@@ -55,7 +56,7 @@ def test_a_tool_that_fails_when_it_is_called_again_says_nothing() -> None:
     world = verifying()
     world.answer(world.call_of("c"), {"text": "three"})
     world.answer(world.call_of("b"))
-    step = world.answer(world.call_of("c"), code="NOT_FOUND")
+    step = world.outcome(broken(world.call_of("c"), {"text": "th"}))
     assert data_of(step, "speculation.verified").outcome == "unanswered"
 
 
