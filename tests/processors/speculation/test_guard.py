@@ -14,6 +14,7 @@ from pml.processors.speculation.guard import (
     Verdict,
     can_speculate,
     grant,
+    grant_if_approved,
     may_run_early,
     may_write,
     requires_validation,
@@ -154,6 +155,7 @@ def test_a_tool_that_changed_loses_its_approval() -> None:
         ({"scope": "minimal"}, {"open_world": True}, False, True),
         ({"scope": "network-api"}, {"open_world": False}, False, True),
         ({"scope": "network-api"}, {"open_world": False}, True, False),
+        ({"scope": "network-api"}, {}, True, True),
         ({"scope": "network-api", "open_world": False}, {"open_world": True}, False, False),
         ({"scope": "minimal", "open_world": True}, {}, False, True),
     ],
@@ -262,3 +264,31 @@ def test_what_is_looked_at_first_never_says_otherwise_than_the_guard(
         granted = grant("a:b", {}, file, known)
         assert not isinstance(granted, Grant) or early is (granted.effect == "read")
         assert early or not can_speculate("a:b", {}, file, known).allowed
+
+
+def test_only_a_trusted_server_says_that_a_tool_cannot_write() -> None:
+    """And not of one whose effect depends on its arguments."""
+    silent = Permission(scope="filesystem")
+    known = [server(True, read_only=True), server(False, read_only=True), server(True), None]
+    assert [may_write(TOOL, silent, listed) for listed in known] == [False, True, True, True]
+    reads = Permission.model_validate({"scope": "readonly"})
+    unlisted = ServerTools(server="files", status="listed")
+    assert [may_write(TOOL, reads, listed) for listed in (server(), unlisted, None)] == [False, False, False]
+    some = Permission.model_validate({"effect": "read", "when": {"method": ["GET"]}})
+    assert may_write(TOOL, some, server(True, read_only=True))
+
+
+def test_a_tool_that_only_reads_is_not_destructive_whatever_its_hint() -> None:
+    """MCP: the destructive hint means something only where a tool is not read-only."""
+    assert can_speculate(TOOL, {}, file(scope="readonly"), server(read_only=True, destructive=True)).allowed
+
+
+def test_a_tool_that_is_not_listed_now_has_not_changed() -> None:
+    found = grant(TOOL, {}, file(scope="readonly", definition="v1"), None)
+    assert isinstance(found, Grant)
+    assert found.definition == ""
+
+
+def test_a_person_may_approve_a_call_of_a_tool_that_changed() -> None:
+    found = grant_if_approved(TOOL, {}, file(approval="hil", definition="v1"), server(definition="v2"))
+    assert (found.pattern, found.definition, found.permission.approval) == (TOOL, "v2", "auto")

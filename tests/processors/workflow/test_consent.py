@@ -8,8 +8,9 @@ from pml.processors.workflow import Input
 from pml.processors.workflow.consent import given
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.preparation import Prepared, prepare
+from pml.schemas.catalog import CatalogRecord
 from pml.schemas.commands import Command, DeadlineReach
-from tests.processors.session_world import COMMANDS, SessionWorld
+from tests.processors.session_world import COMMANDS, SessionWorld, data_of
 
 
 def test_a_call_may_begin_only_with_a_yes_to_its_arguments_and_its_definition() -> None:
@@ -28,3 +29,13 @@ def test_a_call_may_begin_only_with_a_yes_to_its_arguments_and_its_definition() 
     assert not given(allowed, replace(prepared, arguments_hash="others"))
     assert not given(allowed, replace(prepared, granted=replace(prepared.granted, definition="delete-2")))
     assert given(run.task("b"), replace(prepared, consent=None))
+
+
+def test_a_person_is_told_what_the_server_says_of_the_tool() -> None:
+    world = SessionWorld()
+    listed = world.catalog.servers["files"]
+    tools = tuple(item.model_copy(update={"description": f"Does {item.name}."}) for item in listed.tools)
+    record = CatalogRecord(kind="tool", id="files", data=listed.model_copy(update={"tools": tools}))
+    world.catalog = world.catalog.with_record(record)
+    step = world.start({"tasks": [{"id": "a", "tool": "files:delete_file"}]})
+    assert data_of(step, "approval.requested").description == "Does delete_file."
