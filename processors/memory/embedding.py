@@ -59,6 +59,11 @@ class HashedNgrams:
         return unit(rows)
 
 
+def cosine(point: Vectors, other: Vectors) -> float:
+    """How near two points of length 1 are; of many at once the last digits differ with their number."""
+    return float(np.dot(point.astype(np.float64), other.astype(np.float64)))
+
+
 def unit(rows: Vectors) -> Vectors:
     """The rows at length 1; the origin stays where it is."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)

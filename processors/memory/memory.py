@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 import orjson
 
 from pml.processors.memory.context import Context, context_of
-from pml.processors.memory.embedding import Embedding
+from pml.processors.memory.embedding import Embedding, Vectors, cosine
 from pml.processors.memory.index import VectorIndex, new_index
 from pml.processors.memory.pasts import tool_pasts
 from pml.processors.memory.retrieval import Episode, Found, exact, fuzzy, hybrid
@@ -27,6 +27,7 @@ class ContextIndex:
         self._embedding = embedding
         self._index = index(embedding.dimensions)
         self._texts: list[str] = []
+        self._points: list[Vectors] = []
         self._known: set[str] = set()
 
     def __len__(self) -> int:
@@ -35,14 +36,17 @@ class ContextIndex:
     def add(self, texts: Iterable[str]) -> None:
         """Take in what is new among them."""
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
-        self._index.add(self._embedding.embed(new))
+        points = self._embedding.embed(new)
+        self._index.add(points)
         self._texts += new
+        self._points += list(points)
         self._known.update(new)
 
     def similarities(self, text: str, k: int) -> dict[str, float]:
         """The k texts nearest to this one, with their cosines."""
         (point,) = self._embedding.embed([text])
-        return {self._texts[number]: cosine for number, cosine in self._index.nearest(point, k)}
+        near = (number for number, _ in self._index.nearest(point, k))
+        return {self._texts[number]: cosine(point, self._points[number]) for number in near}
 
 
 class Memory:

@@ -11,7 +11,7 @@ from pml.schemas.memory import EpisodeType
 SIMILARITY_MIN = 0.7
 """A context whose cosine is not above this is another one."""
 SIMILARITY_DIGITS = 4
-"""Beyond these a cosine differs with how many others it was computed with."""
+"""Contexts whose cosines agree in so many are equally similar: beyond, floating point tells them apart."""
 
 
 @dataclass(frozen=True, slots=True)

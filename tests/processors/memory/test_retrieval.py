@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pml.processors.memory.context import Context, context_of, matching
-from pml.processors.memory.embedding import HashedNgrams
+from pml.processors.memory.embedding import HashedNgrams, cosine
 from pml.processors.memory.index import ExactIndex
 from pml.processors.memory.influence import INFLUENCE_MAX, STEP, influence, influenced
 from pml.processors.memory.memory import Memory
@@ -98,13 +98,26 @@ def test_a_memory_finds_what_the_functions_find(
     )
     asked = context_of(kind, request.context)
     exactly = exact(newest_first(episodes), asked, k)
-    texts = [item.context.text for item in episodes]
-    cosines = HashedNgrams().embed(texts) @ HashedNgrams().embed([asked.text])[0]
-    similar = fuzzy(newest_first(episodes), asked, 50, dict(zip(texts, map(float, cosines), strict=True)))
+    point, *points = HashedNgrams().embed([asked.text, *(item.context.text for item in episodes)])
+    cosines = {item.context.text: cosine(point, near) for item, near in zip(episodes, points, strict=True)}
+    similar = fuzzy(newest_first(episodes), asked, 50, cosines)
     expected = {"exact": exactly, "fuzzy": similar[:k], "hybrid": hybrid(exactly, similar, k)}[mode]
     found = memory.find(request, asked)
     assert [item.episode.id for item in found] == [item.episode.id for item in expected]
     assert len({item.episode.id for item in found}) == len(found)
+
+
+@given(episodes=EPISODES, wanted=CONTEXTS)
+def test_a_similarity_does_not_depend_on_how_many_are_compared(
+    episodes: list[Episode], wanted: Context
+) -> None:
+    memory = Memory(HashedNgrams(), index=ExactIndex)
+    memory.add(episodes)
+    request = RecallRequest(workflow_type="", context={}, mode="fuzzy", k=50)
+    (point,) = HashedNgrams().embed([wanted.text])
+    for found in memory.find(request, wanted):
+        (other,) = HashedNgrams().embed([found.episode.context.text])
+        assert found.similarity == round(cosine(point, other), SIMILARITY_DIGITS)
 
 
 def test_hybrid_fills_up_what_exact_leaves() -> None:
