@@ -77,7 +77,7 @@ def settle_branches(draft: Draft, run_id: str) -> None:
         taken = [takes(run, item.node, item.outcome) for item in conditions if item.node in run.decisions]
         if not all(taken):
             discard_for_task(draft, run_id, task_id, "branch_not_taken")
-        elif len(taken) == len(conditions):
+        elif task_id in unsure and len(taken) == len(conditions):
             score(draft, run_id, task_id, "branch_taken", success=True)
 
 
