@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from typing import Any
 
 import pytest
@@ -172,3 +173,4 @@ async def test_a_start_that_is_dropped_awaits_nothing() -> None:
     starting = Appender({}, new_producer=lambda **_: Slow()).start()
     starting.send(None)
     starting.close()
+    assert inspect.getcoroutinestate(starting) == inspect.CORO_CLOSED
