@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 import orjson
 
 from pml.processors.memory.context import Context, context_of
-from pml.processors.memory.embedding import Embedding, Vectors, cosine
+from pml.processors.memory.embedding import Embedding, cosine
 from pml.processors.memory.index import VectorIndex, new_index
 from pml.processors.memory.pasts import tool_pasts
 from pml.processors.memory.retrieval import Episode, Found, exact, fuzzy, hybrid
@@ -27,7 +27,6 @@ class ContextIndex:
         self._embedding = embedding
         self._index = index(embedding.dimensions)
         self._texts: list[str] = []
-        self._points: list[Vectors] = []
         self._known: set[str] = set()
 
     def __len__(self) -> int:
@@ -36,17 +35,16 @@ class ContextIndex:
     def add(self, texts: Iterable[str]) -> None:
         """Take in what is new among them."""
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
-        points = self._embedding.embed(new)
-        self._index.add(points)
+        self._index.add(self._embedding.embed(new))
         self._texts += new
-        self._points += list(points)
         self._known.update(new)
 
     def similarities(self, text: str, k: int) -> dict[str, float]:
         """The k texts nearest to this one, with their cosines."""
         (point,) = self._embedding.embed([text])
-        near = (number for number, _ in self._index.nearest(point, k))
-        return {self._texts[number]: cosine(point, self._points[number]) for number in near}
+        near = [self._texts[number] for number, _ in self._index.nearest(point, k)]
+        others = self._embedding.embed(near)
+        return {other: cosine(point, place) for other, place in zip(near, others, strict=True)}
 
 
 class Memory:
