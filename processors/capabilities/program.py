@@ -12,6 +12,7 @@ from typing import Any, Literal
 Operator = Literal[
     "+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "in", "not in", "and", "or", "not"
 ]
+Language = Literal["python", "typescript"]
 
 
 class SourceError(ValueError):
@@ -57,13 +58,26 @@ class Item(Part):
 
 
 @dataclass(frozen=True, slots=True)
+class Spread(Part):
+    """All items of a value in the place of one."""
+
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class Call(Part):
     """A call with positional and named arguments; a named one without a name is spread."""
 
     function: Expression
     positional: tuple[Expression, ...] = ()
     named: tuple[tuple[str | None, Expression], ...] = ()
-    awaited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Await(Part):
+    """Waits for a call that was begun."""
+
+    value: Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +119,25 @@ class Choice(Part):
 
 
 @dataclass(frozen=True, slots=True)
+class Function(Part):
+    """A function; `defaults` are those of its last parameters.
+
+    One that is `asynchronous` gives something to await; `entry` marks what a module gives out to be called.
+    """
+
+    parameters: tuple[Names, ...]
+    body: tuple[Statement, ...]
+    defaults: tuple[Expression, ...] = ()
+    asynchronous: bool = False
+    entry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Each(Part):
-    """A value for every item: a comprehension without a filter, or `.map` with a function."""
+    """What a function gives for every item: a comprehension without a filter, or `.map`."""
 
     items: Expression
-    variable: Pattern
-    body: Expression
+    function: Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,34 +149,46 @@ class Together(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown(Part):
-    """What has no counterpart here. `parts` are the expressions in it, which may hold calls."""
+class Native(Part):
+    """What only its own language has.
 
-    reason: str
-    parts: tuple[Expression, ...] = ()
+    Attributes:
+        what: what it is called in a message to the author.
+        names: its free variables.
+        inner: a function of the variables that it binds itself, with the calls in it.
+        pure: whether it does nothing but compute.
+    """
+
+    what: str
+    names: tuple[str, ...] = ()
+    inner: Function | None = None
+    pure: bool = True
 
 
 Expression = (
     Constant
     | Name
     | Item
+    | Spread
     | Call
+    | Await
     | Mapping
     | Sequence
     | Template
     | Operation
     | Choice
+    | Function
     | Each
     | Together
-    | Unknown
+    | Native
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Names(Part):
-    """Variables that take a value apart: by position, by field (`keys` then), or as a whole.
+    """Variables that take a value apart: as a whole, by field (`keys`) or else by position.
 
-    `whole` names the variable of the whole value; a part that is None is not kept.
+    A part that is None is not kept.
     """
 
     whole: str | None = None
@@ -157,14 +196,22 @@ class Names(Part):
     keys: tuple[str, ...] = ()
 
 
-Pattern = Names
+@dataclass(frozen=True, slots=True)
+class Assign(Part):
+    """Variables get a value; where it `declares` them, they are new in this block; `in_place`: `x += value`."""
+
+    target: Names
+    value: Expression
+    declares: bool = False
+    in_place: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Assign(Part):
-    """Variables get a value."""
+class Store(Part):
+    """A field of a variable's value gets a value: `name.key = value`, `name["key"] = value`."""
 
-    target: Pattern
+    name: str
+    key: Expression
     value: Expression
 
 
@@ -205,7 +252,15 @@ class ForEach(Part):
     """Statements for one item after another."""
 
     items: Expression
-    variable: Pattern
+    variable: Names
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group(Part):
+    """Statements that begin tasks of a group by its name; all of them have ended at its end."""
+
+    name: str
     body: tuple[Statement, ...]
 
 
@@ -217,29 +272,19 @@ class Return(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class Define(Part):
-    """A function with a name; `defaults` are those of its last parameters."""
-
-    name: str
-    parameters: tuple[str, ...]
-    body: tuple[Statement, ...]
-    defaults: tuple[Expression, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Inexpressible(Part):
     """A statement that no DAG has, such as `try` or `while`, and the statements in it."""
 
-    reason: str
+    what: str
     body: tuple[Statement, ...] = ()
 
 
-Statement = Assign | Evaluate | If | Switch | ForEach | Return | Define | Inexpressible
+Statement = Assign | Store | Evaluate | If | Switch | ForEach | Group | Return | Inexpressible
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
     """A whole source text."""
 
-    language: Literal["python", "typescript"]
+    language: Language
     body: tuple[Statement, ...]

@@ -4,43 +4,46 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
 from pml.processors.capabilities.program import (
     Assign,
+    Await,
     Call,
     Case,
     Choice,
     Constant,
-    Define,
     Each,
     Evaluate,
     Expression,
     ForEach,
+    Function,
+    Group,
     If,
     Inexpressible,
     Item,
     Mapping,
     Name,
     Names,
+    Native,
     Operation,
     Operator,
     Program,
     Return,
     Sequence,
     SourceError,
+    Spread,
     Statement,
+    Store,
     Switch,
     Template,
     Together,
-    Unknown,
 )
 
 # What runs agents' code has these anyway; importing them says nothing.
-_IMPORTED = frozenset({"__future__", "asyncio", "typing"})
+IMPORTED = frozenset({"__future__", "asyncio", "json", "math", "re", "typing"})
 _OPERATORS: dict[type[ast.AST], Operator] = {
     ast.Add: "+",
     ast.Sub: "-",
@@ -61,6 +64,42 @@ _OPERATORS: dict[type[ast.AST], Operator] = {
     ast.Or: "or",
 }
 _TREE_ONLY = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+_IMPURE = (ast.NamedExpr, ast.Yield, ast.YieldFrom)
+_NAMED: dict[type[ast.AST], str] = {
+    ast.Try: "`try`",
+    ast.TryStar: "`try`",
+    ast.While: "`while`",
+    ast.Raise: "`raise`",
+    ast.Assert: "`assert`",
+    ast.With: "`with`",
+    ast.AsyncWith: "`async with`",
+    ast.AsyncFor: "`async for`",
+    ast.For: "a loop with `else`, or over more than names",
+    ast.ClassDef: "a class",
+    ast.Break: "`break`",
+    ast.Continue: "`continue`",
+    ast.Import: "`import`",
+    ast.ImportFrom: "`import`",
+    ast.Global: "`global`",
+    ast.Nonlocal: "`nonlocal`",
+    ast.Delete: "`del`",
+    ast.Assign: "an assignment to a part of a value",
+    ast.AugAssign: "an assignment to a part of a value",
+    ast.AnnAssign: "an assignment to a part of a value",
+    ast.NamedExpr: "`:=`",
+    ast.Yield: "`yield`",
+    ast.YieldFrom: "`yield from`",
+    ast.Slice: "a slice",
+    ast.Subscript: "a slice",
+    ast.ListComp: "a comprehension",
+    ast.SetComp: "a comprehension",
+    ast.DictComp: "a comprehension",
+    ast.GeneratorExp: "a comprehension",
+    ast.Set: "a set",
+    ast.JoinedStr: "a formatted text",
+    ast.Dict: "a dictionary with computed keys",
+    ast.Compare: "a chain of comparisons",
+}
 
 
 def read_python(code: str) -> Program:
@@ -69,17 +108,21 @@ def read_python(code: str) -> Program:
     Raises:
         SourceError: it is not Python.
     """
-    return Program("python", _Reader(code).statements(_parsed(code).body))
+    try:
+        return Program("python", _Reader(code).statements(_parsed(code).body))
+    except RecursionError:
+        raise SourceError("it is nested too deeply", 1, 1) from None
 
 
 def _parsed(code: str) -> ast.Module:
+    # Python itself refuses `return` outside of a function only when it compiles; a tree may have it.
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as an escape that is none: the author's affair
             tree = compile(code, "<code>", "exec", _TREE_ONLY)
     except SyntaxError as error:
-        raise SourceError(error.msg, error.lineno or 1, error.offset or 1) from None
-    except (ValueError, RecursionError, MemoryError) as error:
+        raise SourceError(error.msg, error.lineno or 1, max(error.offset or 1, 1)) from None
+    except (ValueError, MemoryError) as error:
         raise SourceError(str(error) or "it is nested too deeply", 1, 1) from None
     assert isinstance(tree, ast.Module)
     return tree
@@ -100,68 +143,85 @@ class _Reader:
     def _statement(self, tree: ast.stmt) -> Iterator[Statement]:
         at = self._at(tree)
         match tree:
-            case ast.Pass():
+            case ast.Pass() | ast.AnnAssign(value=None) | ast.Expr(value=ast.Constant()):
                 return
-            case ast.Import(names=names) if {alias.name for alias in names} <= _IMPORTED:
+            case ast.Import(names=names) if {alias.name for alias in names if not alias.asname} <= IMPORTED:
                 return
-            case ast.ImportFrom(module=module) if module in _IMPORTED:
+            case ast.ImportFrom(module=str(module)) if module.split(".")[0] in {"__future__", "typing"}:
                 return
-            case ast.Assign(targets=[target], value=value):
-                yield self._assign(target, self._expression(value), at)
-            case ast.AnnAssign(target=target, value=ast.expr() as value):
-                yield self._assign(target, self._expression(value), at)
-            case ast.AnnAssign():
-                return
+            case ast.Assign(targets=[target], value=value) | ast.AnnAssign(
+                target=target, value=ast.expr() as value
+            ):
+                yield self._assign(tree, target, value)
             case ast.AugAssign(target=ast.Name(id=name), op=operator, value=value) if (
                 type(operator) in _OPERATORS
             ):
                 operands = (Name(name, **at), self._expression(value))
-                yield Assign(Names(whole=name), Operation(_OPERATORS[type(operator)], operands, **at), **at)
-            case ast.Expr(value=ast.Constant()):
-                return  # a docstring
+                computed = Operation(_OPERATORS[type(operator)], operands, **at)
+                yield Assign(Names(whole=name), computed, in_place=True, **at)
             case ast.Expr(value=value):
                 yield Evaluate(self._expression(value), **at)
             case ast.If(test=test, body=body, orelse=orelse):
                 yield If(self._expression(test), self.statements(body), self.statements(orelse), **at)
             case ast.Match():
-                yield self._switch(tree, at)
+                yield self._switch(tree)
             case ast.For(target=target, iter=items, body=body, orelse=[]) if variable := names_of(target):
                 yield ForEach(self._expression(items), variable, self.statements(body), **at)
             case ast.Return(value=value):
                 yield Return(self._expression(value) if value is not None else None, **at)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                yield self._function(tree, at)
+                yield self._definition(tree)
             case ast.AsyncWith(
-                items=[ast.withitem(context_expr=opened, optional_vars=ast.Name(id=group))]
-            ) if _is_call_of(opened, "TaskGroup"):
-                yield from self._task_group(tree, group, at)
+                items=[ast.withitem(context_expr=opened, optional_vars=ast.Name(id=name))], body=body
+            ) if is_call_of(opened, "TaskGroup"):
+                yield Group(name, self.statements(body), **at)
             case _:
-                yield Inexpressible(_named(tree), self.statements(_inside(tree)), **at)
+                yield self._inexpressible(tree)
 
-    def _assign(self, target: ast.expr, value: Expression, at: dict[str, Any]) -> Statement:
+    def _inexpressible(self, tree: ast.stmt) -> Inexpressible:
+        return Inexpressible(named(tree), self.statements(_inside(tree)), **self._at(tree))
+
+    def _assign(self, tree: ast.stmt, target: ast.expr, value: ast.expr) -> Statement:
+        at = self._at(tree)
+        match target:
+            case ast.Attribute(value=ast.Name(id=name), attr=key):
+                return Store(name, Constant(key, **at), self._expression(value), **at)
+            case ast.Subscript(value=ast.Name(id=name), slice=key) if not isinstance(key, ast.Slice):
+                return Store(name, self._expression(key), self._expression(value), **at)
         names = names_of(target)
-        if names is None:
-            return Inexpressible("assigns to a part of a value", (Evaluate(value, **at),), **at)
-        return Assign(names, value, **at)
+        return Assign(names, self._expression(value), **at) if names else self._inexpressible(tree)
 
-    def _function(self, tree: ast.FunctionDef | ast.AsyncFunctionDef, at: dict[str, Any]) -> Statement:
-        given = tree.args
-        body = self.statements(tree.body)
-        if given.vararg or given.kwarg or tree.decorator_list or any(given.kw_defaults):
-            return Inexpressible("a function with a decorator or a variable number of arguments", body, **at)
-        names = tuple(item.arg for item in (*given.posonlyargs, *given.args, *given.kwonlyargs))
-        defaults = tuple(map(self._expression, given.defaults))
-        return Define(tree.name, names, body, defaults, **at)
+    def _definition(self, tree: ast.FunctionDef | ast.AsyncFunctionDef) -> Statement:
+        at = self._at(tree)
+        function = self._function(tree.args, self.statements(tree.body), tree)
+        if function is None or tree.decorator_list:
+            what = "a function with a decorator or a variable number of arguments"
+            return Inexpressible(what, self.statements(tree.body), **at)
+        return Assign(Names(whole=tree.name), function, declares=True, **at)
 
-    def _switch(self, tree: ast.Match, at: dict[str, Any]) -> Statement:
+    def _function(
+        self, given: ast.arguments, body: tuple[Statement, ...], tree: ast.AST
+    ) -> Function | None:
+        if given.vararg or given.kwarg or any(given.kw_defaults):
+            return None
+        names = (*given.posonlyargs, *given.args, *given.kwonlyargs)
+        return Function(
+            tuple(Names(whole=item.arg) for item in names),
+            body,
+            tuple(map(self._expression, given.defaults)),
+            asynchronous=isinstance(tree, ast.AsyncFunctionDef),
+            **self._at(tree),
+        )
+
+    def _switch(self, tree: ast.Match) -> Statement:
         cases: list[Case] = []
         for case in tree.cases:
             values = self._values(case.pattern)
             if values is None or case.guard is not None:
                 body = tuple(each for item in tree.cases for each in self.statements(item.body))
-                return Inexpressible("a pattern that is no value, or has a guard", body, **at)
+                return Inexpressible("a pattern that is no value, or has a guard", body, **self._at(tree))
             cases.append(Case(values, self.statements(case.body), line=case.pattern.lineno))
-        return Switch(self._expression(tree.subject), tuple(cases), **at)
+        return Switch(self._expression(tree.subject), tuple(cases), **self._at(tree))
 
     def _values(self, pattern: ast.pattern) -> tuple[Expression, ...] | None:
         match pattern:
@@ -176,21 +236,6 @@ class _Reader:
                 return tuple(item for each in found for item in each or ()) if all(found) else None
         return None
 
-    def _task_group(self, tree: ast.AsyncWith, group: str, at: dict[str, Any]) -> Iterator[Statement]:
-        """Every statement must start a task; a task's `result()` is its value, so its name stands for it."""
-        names: list[Names | None] = []
-        values: list[Expression] = []
-        for each in tree.body:
-            target, started = _started(each, group)
-            if started is None:
-                yield Inexpressible(
-                    "a task group that does more than start tasks", self.statements(tree.body), **at
-                )
-                return
-            names.append(Names(whole=target) if target else None)
-            values.append(_awaited(self._expression(started)))
-        yield Assign(Names(parts=tuple(names)), Together(Sequence(tuple(values), **at), **at), **at)
-
     def _expression(self, tree: ast.expr) -> Expression:
         at = self._at(tree)
         match tree:
@@ -202,99 +247,110 @@ class _Reader:
                 return Item(self._expression(value), Constant(key, **at), **at)
             case ast.Subscript(value=value, slice=key) if not isinstance(key, ast.Slice):
                 return Item(self._expression(value), self._expression(key), **at)
+            case ast.Starred(value=value):
+                return Spread(self._expression(value), **at)
             case ast.Await(value=value):
-                return _awaited(self._expression(value))
+                inner = self._expression(value)
+                return inner if isinstance(inner, Together) else Await(inner, **at)
             case ast.Call():
-                return self._call(tree, at)
+                return self._call(tree)
             case ast.Dict(keys=keys, values=values):
-                return self._mapping(tree, keys, values, at)
-            case ast.List(elts=items) | ast.Tuple(elts=items) if not _starred(items):
+                return self._mapping(tree, keys, values)
+            case ast.List(elts=items) | ast.Tuple(elts=items):
                 return Sequence(tuple(map(self._expression, items)), **at)
             case ast.JoinedStr(values=parts):
-                return self._template(tree, parts, at)
+                return self._template(tree, parts)
             case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _OPERATORS:
-                return self._operation(_OPERATORS[type(operator)], (left, right), at)
+                return self._operation(tree, operator, (left, right))
             case ast.BoolOp(op=operator, values=values):
-                return self._operation(_OPERATORS[type(operator)], values, at)
+                return self._operation(tree, operator, values)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return self._operation("not", (operand,), at)
+                return Operation("not", (self._expression(operand),), **at)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return self._operation("-", (operand,), at)
+                return Operation("-", (self._expression(operand),), **at)
             case ast.Compare(left=left, ops=operators, comparators=others):
-                return self._comparison(tree, operators, [left, *others], at)
+                return self._comparison(tree, operators, [left, *others])
             case ast.IfExp(test=test, body=then, orelse=otherwise):
                 return Choice(*map(self._expression, (test, then, otherwise)), **at)
             case ast.ListComp(elt=body, generators=[each]) | ast.GeneratorExp(elt=body, generators=[each]):
-                return self._each(tree, body, each, at)
-        return self._unknown(tree, at)
+                return self._each(tree, body, each)
+            case ast.Lambda(args=given, body=body):
+                returned = Return(self._expression(body), **self._at(body))
+                return self._function(given, (returned,), tree) or self._native(tree)
+        return self._native(tree)
 
-    def _unknown(self, tree: ast.AST, at: dict[str, Any]) -> Unknown:
-        parts = tuple(self._expression(each) for each in _expressions_in(tree))
-        return Unknown(_named(tree), parts, **at)
+    def _native(self, tree: ast.expr) -> Native:
+        """What only Python has; the variables that it binds itself are those of the function inside."""
+        bound = {part.id for part in ast.walk(tree) if _binds(part)}
+        bound |= {part.arg for part in ast.walk(tree) if isinstance(part, ast.arg)}
+        read = {part.id for part in ast.walk(tree) if isinstance(part, ast.Name)}
+        calls = tuple(
+            Evaluate(self._expression(each), **self._at(each))
+            for child in ast.iter_child_nodes(tree)
+            for each in _calls_in(child)
+        )
+        inner = Function(tuple(Names(whole=name) for name in sorted(bound)), calls) if calls else None
+        pure = not any(isinstance(part, _IMPURE) for part in ast.walk(tree))
+        return Native(named(tree), tuple(sorted(read - bound)), inner, pure, **self._at(tree))
 
-    def _operation(self, operator: Operator, operands: Iterable[ast.expr], at: dict[str, Any]) -> Expression:
-        return Operation(operator, tuple(map(self._expression, operands)), **at)
+    def _operation(self, tree: ast.expr, operator: ast.AST, operands: Iterable[ast.expr]) -> Expression:
+        found = tuple(map(self._expression, operands))
+        return Operation(_OPERATORS[type(operator)], found, **self._at(tree))
 
     def _comparison(
-        self, tree: ast.Compare, operators: list[ast.cmpop], operands: list[ast.expr], at: dict[str, Any]
+        self, tree: ast.Compare, operators: list[ast.cmpop], operands: list[ast.expr]
     ) -> Expression:
         """A chain compares neighbours; one whose middle is more than a value would be evaluated twice."""
         if any(not isinstance(each, (ast.Constant, ast.Name)) for each in operands[1:-1]):
-            return self._unknown(tree, at)
+            return self._native(tree)
         pairs = [
-            self._operation(_OPERATORS[type(operator)], pair, at)
+            self._operation(tree, operator, pair)
             for operator, pair in zip(operators, pairwise(operands), strict=True)
         ]
-        return pairs[0] if len(pairs) == 1 else Operation("and", tuple(pairs), **at)
+        return pairs[0] if len(pairs) == 1 else Operation("and", tuple(pairs), **self._at(tree))
 
-    def _mapping(
-        self, tree: ast.Dict, keys: list[ast.expr | None], values: list[ast.expr], at: dict[str, Any]
-    ) -> Expression:
-        if not all(
-            key is None or isinstance(key, ast.Constant) and isinstance(key.value, str) for key in keys
-        ):
-            return self._unknown(tree, at)
-        names = [key.value if isinstance(key, ast.Constant) else None for key in keys]
-        return Mapping(tuple(zip(names, map(self._expression, values), strict=True)), **at)
+    def _mapping(self, tree: ast.Dict, keys: list[ast.expr | None], values: list[ast.expr]) -> Expression:
+        names = [_text(key) for key in keys]
+        if any(name is None for name, key in zip(names, keys, strict=True) if key is not None):
+            return self._native(tree)
+        return Mapping(tuple(zip(names, map(self._expression, values), strict=True)), **self._at(tree))
 
-    def _template(self, tree: ast.JoinedStr, parts: list[ast.expr], at: dict[str, Any]) -> Expression:
+    def _template(self, tree: ast.JoinedStr, parts: list[ast.expr]) -> Expression:
         found: list[Expression] = []
         for part in parts:
             if isinstance(part, ast.FormattedValue):
                 if part.format_spec is not None or part.conversion != -1:
-                    return self._unknown(tree, at)
+                    return self._native(tree)
                 part = part.value
             found.append(self._expression(part))
-        return Template(tuple(found), **at)
+        return Template(tuple(found), **self._at(tree))
 
-    def _each(self, tree: ast.AST, body: ast.expr, each: ast.comprehension, at: dict[str, Any]) -> Expression:
+    def _each(self, tree: ast.expr, body: ast.expr, each: ast.comprehension) -> Expression:
         variable = names_of(each.target)
         if each.ifs or each.is_async or variable is None:
-            return self._unknown(tree, at)
-        return Each(self._expression(each.iter), variable, self._expression(body), **at)
+            return self._native(tree)
+        returned = Return(self._expression(body), **self._at(body))
+        function = Function((variable,), (returned,), **self._at(body))
+        return Each(self._expression(each.iter), function, **self._at(tree))
 
-    def _call(self, tree: ast.Call, at: dict[str, Any]) -> Expression:
-        if _is_call_of(tree, "gather"):
-            return self._gather(tree, at)
-        if _starred(tree.args):
-            return self._unknown(tree, at)
-        named = tuple((each.arg, self._expression(each.value)) for each in tree.keywords)
-        return Call(self._expression(tree.func), tuple(map(self._expression, tree.args)), named, **at)
+    def _call(self, tree: ast.Call) -> Expression:
+        at = self._at(tree)
+        if is_call_of(tree, "gather"):
+            return self._gather(tree)
+        if is_call_of(tree, "run", "asyncio") and len(tree.args) == 1 and not tree.keywords:
+            return Await(self._expression(tree.args[0]), **at)
+        named_ones = tuple((each.arg, self._expression(each.value)) for each in tree.keywords)
+        positional = tuple(map(self._expression, tree.args))
+        return Call(self._expression(tree.func), positional, named_ones, **at)
 
-    def _gather(self, tree: ast.Call, at: dict[str, Any]) -> Expression:
-        settled = [ast.dump(each.value) == "Constant(value=True)" for each in tree.keywords]
+    def _gather(self, tree: ast.Call) -> Expression:
+        settled = [isinstance(each.value, ast.Constant) and each.value.value is True for each in tree.keywords]
         if any(each.arg != "return_exceptions" for each in tree.keywords):
-            return self._unknown(tree, at)
-        match tree.args:
-            case [ast.Starred(value=value)]:
-                items = self._expression(value)
-                if isinstance(items, Each):
-                    items = replace(items, body=_awaited(items.body))
-            case args if not _starred(args):
-                items = Sequence(tuple(_awaited(self._expression(each)) for each in args), **at)
-            case _:
-                return self._unknown(tree, at)
-        return Together(items, any(settled), **at)
+            return self._native(tree)
+        items = tuple(map(self._expression, tree.args))
+        if len(items) == 1 and isinstance(items[0], Spread):
+            return Together(items[0].value, any(settled), **self._at(tree))
+        return Together(Sequence(items, **self._at(tree)), any(settled), **self._at(tree))
 
 
 def names_of(target: ast.expr) -> Names | None:
@@ -304,82 +360,50 @@ def names_of(target: ast.expr) -> Names | None:
             return Names(whole=name, line=target.lineno)
         case ast.Tuple(elts=items) | ast.List(elts=items):
             parts = [names_of(each) for each in items]
-            return Names(parts=tuple(parts), line=target.lineno) if all(parts) else None
+            return Names(parts=tuple(parts), line=target.lineno) if parts and all(parts) else None
     return None
 
 
-def _awaited(value: Expression) -> Expression:
-    return replace(value, awaited=True) if isinstance(value, Call) else value
-
-
-def _starred(items: Iterable[ast.expr]) -> bool:
-    return any(isinstance(each, ast.Starred) for each in items)
-
-
-def _is_call_of(tree: ast.expr, name: str) -> bool:
-    """`asyncio.NAME(…)`, or `NAME(…)` where it was imported."""
+def is_call_of(tree: ast.expr, name: str, module: str | None = None) -> bool:
+    """`asyncio.NAME(…)`, or `NAME(…)` where it was imported and no `module` is asked for."""
     match tree:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="asyncio"), attr=found) | ast.Name(id=found)):
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="asyncio"), attr=found)):
             return found == name
+        case ast.Call(func=ast.Name(id=found)):
+            return found == name and module is None
     return False
 
 
-def _started(tree: ast.stmt, group: str) -> tuple[str | None, ast.expr | None]:
-    """The variable and the call of `t = group.create_task(call)`."""
-    target: str | None = None
-    match tree:
-        case ast.Assign(targets=[ast.Name(id=target)], value=value) | ast.Expr(value=value):
-            pass
-        case _:
-            return None, None
-    match value:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="create_task"), args=[call]) if (
-            name == group
-        ):
-            return target, call
-    return None, None
-
-
-def _named(tree: ast.AST) -> str:
+def named(tree: ast.AST) -> str:
     """What a construct is called in a message to its author."""
-    names: dict[type[ast.AST], str] = {
-        ast.Try: "`try`",
-        ast.While: "`while`",
-        ast.Raise: "`raise`",
-        ast.With: "`with`",
-        ast.AsyncWith: "`async with`",
-        ast.AsyncFor: "`async for`",
-        ast.For: "a loop with `else`, or over more than names",
-        ast.ClassDef: "a class",
-        ast.Break: "`break`",
-        ast.Continue: "`continue`",
-        ast.Import: "`import`",
-        ast.ImportFrom: "`import`",
-        ast.Lambda: "a function in an expression",
-    }
-    return names.get(type(tree), f"{type(tree).__name__}")
+    return _NAMED.get(type(tree), f"`{type(tree).__name__}`")
+
+
+def _text(tree: ast.expr | None) -> str | None:
+    return tree.value if isinstance(tree, ast.Constant) and isinstance(tree.value, str) else None
+
+
+def _binds(tree: ast.AST) -> bool:
+    return isinstance(tree, ast.Name) and isinstance(tree.ctx, ast.Store)
 
 
 def _inside(tree: ast.AST) -> list[ast.stmt]:
-    """The statements of a compound one, whatever it is; its expressions as statements before them."""
+    """The statements of a compound one, whatever it is; the calls in its expressions as statements."""
     found: list[ast.stmt] = []
     for child in ast.iter_child_nodes(tree):
         if isinstance(child, ast.stmt):
             found.append(child)
-        elif isinstance(child, ast.expr) and not isinstance(child, (ast.Constant, ast.Name)):
-            found.append(ast.copy_location(ast.Expr(child), child))
+        elif isinstance(child, ast.expr):
+            found += [ast.copy_location(ast.Expr(each), each) for each in _calls_in(child)]
         else:
             found += _inside(child)
     return found
 
 
-def _expressions_in(tree: ast.AST) -> Iterator[ast.expr]:
-    """The nearest expressions below a tree."""
+def _calls_in(tree: ast.AST) -> Iterator[ast.expr]:
+    """The outermost calls at or below a tree."""
+    if isinstance(tree, (ast.Call, ast.Await)):
+        yield tree
+        return
     for child in ast.iter_child_nodes(tree):
-        if isinstance(child, ast.expr):
-            yield child
-        else:
-            yield from _expressions_in(child)
-
-
-Reader = Callable[[str], Program]
+        yield from _calls_in(child)

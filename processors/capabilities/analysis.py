@@ -1,0 +1,368 @@
+"""From a program to its structure, without running it (DESIGN §6; spec stories 10.1 and 10.2).
+
+The program is gone through once, as a run would go, with values that say where they come from. Each way of a
+branch is gone from the same variables; a loop over constants is unrolled, one over a result is gone through once
+for whatever item; functions are gone through where they are called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pml.processors.capabilities import folding, merging
+from pml.processors.capabilities.draft import End, TooManyNodes
+from pml.processors.capabilities.evaluation import UNROLLED_MAX, Evaluation, TooManySteps
+from pml.processors.capabilities.program import (
+    Assign,
+    Await,
+    Case,
+    Evaluate,
+    Expression,
+    ForEach,
+    Function,
+    Group,
+    If,
+    Inexpressible,
+    Operation,
+    Program,
+    Return,
+    Statement,
+    Store,
+    Switch,
+)
+from pml.processors.capabilities.program import Sequence as Listed
+from pml.processors.capabilities.pruning import pruned
+from pml.processors.capabilities.rendering import argument
+from pml.processors.capabilities.values import (
+    Arguments,
+    Closure,
+    FunctionWork,
+    Items,
+    Known,
+    Opaque,
+    Operated,
+    Pending,
+    Record,
+    Scope,
+    TaskGroup,
+    Value,
+    is_data,
+    node,
+)
+from pml.schemas.structure import LoopNode, Structure
+
+_ENTRIES = ("main", "run", "execute", "handler")
+
+
+def analyse(program: Program) -> Structure:
+    """All that a program may do; what no DAG expresses is listed in it."""
+    return _Analysis(program.language).structure(program)
+
+
+class _Analysis(Evaluation):
+    """Statements, over an evaluation of expressions."""
+
+    def structure(self, program: Program) -> Structure:
+        result: Value = merging.NULL
+        try:
+            result = self._result(program)
+            self._never_awaited()
+        except TooManyNodes:
+            self.refuse(0, "it has more calls than a workflow may have")
+        except TooManySteps:
+            self.refuse(0, "it takes too many steps to see through")
+        except RecursionError:
+            self.refuse(0, "it is nested too deeply")
+        nodes, edges = pruned(self.draft)
+        return Structure(
+            language=program.language,
+            nodes=nodes,
+            edges=edges,
+            parameters=tuple(self.parameters.values()),
+            result=argument(result, self.language) if self._is_result(result) else None,
+            unsupported=tuple(sorted(self.unsupported.values(), key=lambda item: item.line)),
+        )
+
+    def _is_result(self, value: Value) -> bool:
+        return is_data(value) and value != merging.NULL
+
+    def _result(self, program: Program) -> Value:
+        finished = self.block(program.body)
+        result = self._returned(finished)
+        entry = self._entry()
+        if entry is None or self.draft.nodes or self.pending:
+            return self.force(result) if isinstance(result, Pending) else result
+        return self.run(FunctionWork(entry, self._entry_arguments(entry.function), ()), entry.function.line)
+
+    def _entry(self) -> Closure | None:
+        """The function that is meant to be called where a program only defines functions."""
+        named = {name: value for name, value in self.scope.values.items() if isinstance(value, Closure)}
+        given_out = [value for value in named.values() if value.function.entry]
+        known = [named[name] for name in _ENTRIES if name in named]
+        return next(iter([*given_out, *known, *reversed(named.values())]), None)
+
+    def _entry_arguments(self, function: Function) -> tuple[Value, ...]:
+        first_default = len(function.parameters) - len(function.defaults)
+        found: list[Value] = []
+        for position, names in enumerate(function.parameters):
+            if names.whole in {None, "args"}:
+                found.append(Arguments())
+            elif position >= first_default:
+                default = self.evaluate(function.defaults[position - first_default])
+                found.append(self.optional(names.whole or "", default, function.line))
+            else:
+                found.append(self.parameter(names.whole or ""))
+        return tuple(found)
+
+    def _never_awaited(self) -> None:
+        for pending in list(self.pending):
+            if pending.value is None:
+                self.refuse(pending.line, "a call is not awaited")
+                self.force(pending)
+
+    # Statements: whether the function has returned after them.
+
+    def statements_of(self, closure: Closure, scope: Scope) -> Value:
+        return self.block(closure.function.body)
+
+    def block(self, statements: Sequence[Statement]) -> Value:
+        """Some statements in their order."""
+        return self._in_turn([lambda each=each: self.statement(each) for each in statements])  # type: ignore[misc]
+
+    def _in_turn(self, steps: Sequence[Callable[[], Value]]) -> Value:
+        for position, step in enumerate(steps):
+            returned = step()
+            if merging.is_true(returned):
+                return returned
+            if not merging.is_false(returned):
+                return self._unless(returned, steps[position + 1 :])
+        return merging.FALSE
+
+    def _unless(self, returned: Value, steps: Sequence[Callable[[], Value]]) -> Value:
+        """What follows where some ways have returned: it lies in a branch of its own."""
+        if not steps:
+            return returned
+        decision = self.decision(merging.negated(returned), "", 0)
+        ways = [
+            ("true", merging.negated(returned), lambda: self._in_turn(steps)),
+            ("false", returned, lambda: merging.TRUE),
+        ]
+        return self.ways(decision, ways)
+
+    def statement(self, statement: Statement) -> Value:
+        """One statement."""
+        match statement:
+            case Assign():
+                self._assign(statement)
+            case Store():
+                self._store(statement)
+            case Evaluate(value=value):
+                self._evaluated(value)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                return self._if(condition, then, otherwise)
+            case Switch():
+                return self._switch(statement)
+            case ForEach():
+                return self._for_each(statement)
+            case Group():
+                return self._group(statement)
+            case Return(value=value):
+                return self._return(value)
+            case Inexpressible(what=what, body=body):
+                self.refuse(statement.line, what)
+                self.inner(body)
+        return merging.FALSE
+
+    def inner(self, body: Sequence[Statement]) -> Value:
+        """The statements of a block, whose variables are its own where the language has it so."""
+        if self.language == "python":
+            return self.block(body)
+        outer, self.scope = self.scope, Scope(self.scope)
+        self.scopes.append(self.scope)
+        returned = self.block(body)
+        self.scope = outer
+        return returned
+
+    def _assign(self, statement: Assign) -> None:
+        before = self.scope.find(statement.target.whole or "")
+        old = before.values[statement.target.whole or ""] if before else None
+        if statement.in_place and isinstance(old, (Items, Record)) and self.is_shared(old):
+            self.refuse(statement.line, "a list that more than one name stands for is changed")
+        value = self.evaluate(statement.value)
+        if statement.declares or self.language == "python":
+            self.bind(statement.target, value, self.scope, statement.line)
+            return
+        holder = Scope()
+        self.bind(statement.target, value, holder, statement.line)
+        for name, part in holder.values.items():
+            (self.scope.find(name) or self.scope).values[name] = part
+
+    def _store(self, statement: Store) -> None:
+        scope = self.scope.find(statement.name)
+        held = scope.values[statement.name] if scope else None
+        key, value = self.evaluate(statement.key), self.evaluate(statement.value)
+        known = isinstance(key, Known) and isinstance(key.value, str)
+        if scope is None or not isinstance(held, Record) or not known or self.is_shared(held):
+            self.refuse(statement.line, "a part of a value is changed")
+            return
+        assert isinstance(key, Known)
+        scope.values[statement.name] = Record(tuple((dict(held.entries) | {key.value: value}).items()))
+
+    def _evaluated(self, expression: Expression) -> None:
+        """An expression whose value nobody keeps; a program's own main function is not always awaited."""
+        value = self.evaluate(expression)
+        if isinstance(value, Pending) and isinstance(value.work, FunctionWork) and self.depth == 0:
+            self.force(value)
+        if isinstance(value, Opaque) and isinstance(expression, Await) and value.code:
+            self.refuse(expression.line, f"`{value.code}` is not understood")
+
+    def _return(self, written: Expression | None) -> Value:
+        value = merging.NULL if written is None else self.evaluate(written)
+        if isinstance(value, Pending):
+            value = self.force(value)  # who called awaits what is returned
+        self.frame.returned.append((self.guard, self.draft.conditions, value))
+        self.frame.ends = (*self.frame.ends, *self.draft.ends)
+        return merging.TRUE
+
+    def _if(
+        self, condition: Expression, then: Sequence[Statement], otherwise: Sequence[Statement]
+    ) -> Value:
+        test = self.data(self.evaluate(condition), condition)
+        known = folding.known_truth(test)
+        if known is not None:
+            return self.inner(then if known else otherwise)
+        decision = self.decision(test, condition.source, condition.line)
+        ways = [
+            ("true", test, lambda: self.inner(then)),
+            ("false", merging.negated(test), lambda: self.inner(otherwise)),
+        ]
+        return self.ways(decision, ways)
+
+    def _switch(self, statement: Switch) -> Value:
+        subject = self.data(self.evaluate(statement.subject), statement.subject)
+        values = [self._case_values(case) for case in statement.cases]
+        if any(len(each) > 1 or any(not _is_label(value) for value in each) for each in values):
+            return self._chain(subject, statement, list(zip(statement.cases, values, strict=True)))
+        if isinstance(subject, Known):
+            return self._known_case(subject, list(zip(statement.cases, values, strict=True)))
+        decision = self.decision(subject, statement.subject.source, statement.line)
+        ways = []
+        otherwise: Sequence[Statement] = ()
+        none_of_them: Value = merging.TRUE
+        for case, each in zip(statement.cases, values, strict=True):
+            if not each:
+                otherwise = case.body
+                continue
+            test = folding.operated("==", (subject, each[0]))
+            none_of_them = merging.both(none_of_them, merging.negated(test))
+            ways.append((_label(each[0]), test, lambda body=case.body: self.inner(body)))
+        ways.append(("case:default", none_of_them, lambda: self.inner(otherwise)))
+        return self.ways(decision, ways)  # type: ignore[arg-type]
+
+    def _case_values(self, case: Case) -> list[Value]:
+        return [self.evaluate(value) for value in case.values]
+
+    def _known_case(self, subject: Known, cases: Sequence[tuple[Case, list[Value]]]) -> Value:
+        for case, values in cases:
+            if not values or values[0] == subject:
+                return self.inner(case.body)
+        return merging.FALSE
+
+    def _chain(self, subject: Value, statement: Switch, cases: list[tuple[Case, list[Value]]]) -> Value:
+        """Cases of several values, or of values that are no labels, as one `if` after the other."""
+        if not cases:
+            return merging.FALSE
+        (case, values), *others = cases
+        if not values:
+            return self.inner(case.body)
+        tests = [folding.operated("==", (subject, value)) for value in values]
+        test = folding.operated("or", tuple(tests)) if len(tests) > 1 else tests[0]
+        known = folding.known_truth(test)
+        if known is not None:
+            return self.inner(case.body) if known else self._chain(subject, statement, others)
+        decision = self.decision(test, "", case.line)
+        ways = [
+            ("true", test, lambda: self.inner(case.body)),
+            ("false", merging.negated(test), lambda: self._chain(subject, statement, others)),
+        ]
+        return self.ways(decision, ways)
+
+    def _group(self, statement: Group) -> Value:
+        group = TaskGroup()
+        self.scope.values[statement.name] = group
+        nodes = len(self.draft.nodes)
+        returned = self.inner(statement.body)
+        if len(self.draft.nodes) > nodes or not merging.is_false(returned):
+            self.refuse(statement.line, "a task group does more than begin tasks")
+        self.together(Items(tuple(group.begun)), statement.line, settled=False)
+        return merging.FALSE
+
+    def _for_each(self, statement: ForEach) -> Value:
+        items = self.evaluate(statement.items)
+        listed = folding.listed(items)
+        if listed is not None and len(listed) <= UNROLLED_MAX:
+            return self._in_turn([lambda item=item: self._once(statement, item) for item in listed])  # type: ignore[misc]
+        if not is_data(items) or isinstance(items, Opaque) or listed is not None:
+            self.refuse(statement.line, "a loop over what is not understood")
+            items = Opaque(statement.items.source)
+        self._repeated(statement, items)
+        return merging.FALSE
+
+    def _once(self, statement: ForEach, item: Value) -> Value:
+        outer = self.scope
+        if self.language == "typescript":
+            self.scope = Scope(outer)
+            self.scopes.append(self.scope)
+        self.bind(statement.variable, item, self.scope, statement.line)
+        returned = self.inner(statement.body)
+        self.scope = outer
+        return returned
+
+    def _repeated(self, statement: ForEach, items: Value) -> None:
+        """A loop over a result: gone through once, and nothing may go from one time to the next."""
+        if self.draft.loop is not None:
+            self.refuse(statement.line, "a loop over a result inside of another")
+        outer, before, count = self.draft.loop, self.variables(), len(self.scopes)
+        name = self.draft.add(LoopNode, items=argument(items, self.language), line=statement.line)
+        self.draft.loop, self.draft.ends = name, (End(name, inside=True),)
+        self.reads.clear()
+        returned = self._once(statement, node(name, "item"))
+        if not merging.is_false(returned):
+            self.refuse(statement.line, "`return` inside of a loop over a result")
+        self.close_loop(name, outer, self._collected(statement, name, before[:count]))
+
+    def _collected(
+        self, statement: ForEach, loop: str, before: Sequence[dict[str, Value]]
+    ) -> Value | None:
+        """What one time adds to a list that was empty; any other change would be one time's for the next."""
+        collected: Value | None = None
+        for scope, values in zip(self.scopes, before, strict=False):
+            for name in list(scope.values):
+                old, new = values.get(name), scope.values[name]
+                if new is old or new == old:
+                    continue
+                added = _added(old, new)
+                if added is not None and collected is None and name not in self.reads:
+                    collected, scope.values[name] = added, node(loop)
+                    continue
+                if old is not None:
+                    self.refuse(statement.line, f"`{name}` goes from one time of a loop to the next")
+                scope.values[name] = Opaque(f"`{name}` of the last time of a loop")
+        return collected
+
+
+def _added(old: Value | None, new: Value) -> Value | None:
+    """The one item that was put into an empty list."""
+    match old, new:
+        case Items(items=()), Items(items=(item,)) if is_data(item):
+            return item
+    return None
+
+
+def _is_label(value: Value) -> bool:
+    return isinstance(value, Known) and isinstance(value.value, (str, int)) and value.value not in (True, False)
+
+
+def _label(value: Value) -> str:
+    assert isinstance(value, Known)
+    return f"case:{value.value}"
