@@ -1,4 +1,4 @@
-"""The static structure of a program: what it may do, known before it runs (DESIGN §6; spec stories 10.1, 10.2)."""
+"""The static structure of a program: what it may do, before it runs (DESIGN §6; spec stories 10.1, 10.2)."""
 
 from __future__ import annotations
 

@@ -1,17 +1,19 @@
 """From a program to its structure, without running it (DESIGN §6; spec stories 10.1 and 10.2).
 
-The program is gone through once, as a run would go, with values that say where they come from. Each way of a
-branch is gone from the same variables; a loop over constants is unrolled, one over a result is gone through once
-for whatever item; functions are gone through where they are called.
+The program is gone through once, as a run would go, with values that say where they come from. Each way of
+a branch is gone from the same variables; a loop over constants is unrolled, one over a result is gone through
+once for whatever item; functions are gone through where they are called.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from pml.processors.capabilities import folding, merging
+from pml.processors.capabilities.branching import Way
 from pml.processors.capabilities.draft import End, TooManyNodes
-from pml.processors.capabilities.evaluation import UNROLLED_MAX, Evaluation, TooManySteps
+from pml.processors.capabilities.evaluation import Evaluation
 from pml.processors.capabilities.program import (
     Assign,
     Await,
@@ -23,16 +25,16 @@ from pml.processors.capabilities.program import (
     Group,
     If,
     Inexpressible,
-    Operation,
+    Names,
     Program,
     Return,
     Statement,
     Store,
     Switch,
 )
-from pml.processors.capabilities.program import Sequence as Listed
 from pml.processors.capabilities.pruning import pruned
 from pml.processors.capabilities.rendering import argument
+from pml.processors.capabilities.situation import UNROLLED_MAX, TooManySteps
 from pml.processors.capabilities.values import (
     Arguments,
     Closure,
@@ -40,7 +42,6 @@ from pml.processors.capabilities.values import (
     Items,
     Known,
     Opaque,
-    Operated,
     Pending,
     Record,
     Scope,
@@ -88,7 +89,7 @@ class _Analysis(Evaluation):
 
     def _result(self, program: Program) -> Value:
         finished = self.block(program.body)
-        result = self._returned(finished)
+        result = self.returned_value(finished)
         entry = self._entry()
         if entry is None or self.draft.nodes or self.pending:
             return self.force(result) if isinstance(result, Pending) else result
@@ -102,17 +103,14 @@ class _Analysis(Evaluation):
         return next(iter([*given_out, *known, *reversed(named.values())]), None)
 
     def _entry_arguments(self, function: Function) -> tuple[Value, ...]:
-        first_default = len(function.parameters) - len(function.defaults)
-        found: list[Value] = []
-        for position, names in enumerate(function.parameters):
-            if names.whole in {None, "args"}:
-                found.append(Arguments())
-            elif position >= first_default:
-                default = self.evaluate(function.defaults[position - first_default])
-                found.append(self.optional(names.whole or "", default, function.line))
-            else:
-                found.append(self.parameter(names.whole or ""))
-        return tuple(found)
+        return tuple(self._entry_argument(names, function.line) for names in function.parameters)
+
+    def _entry_argument(self, names: Names, line: int) -> Value:
+        if names.whole is None or names.whole == "args":
+            return Arguments()
+        if names.default is not None:
+            return self.optional(names.whole, self.evaluate(names.default), line)
+        return self.parameter(names.whole)
 
     def _never_awaited(self) -> None:
         for pending in list(self.pending):
@@ -127,16 +125,21 @@ class _Analysis(Evaluation):
 
     def block(self, statements: Sequence[Statement]) -> Value:
         """Some statements in their order."""
-        return self._in_turn([lambda each=each: self.statement(each) for each in statements])  # type: ignore[misc]
+        return self._in_turn([partial(self.statement, each) for each in statements])
 
     def _in_turn(self, steps: Sequence[Callable[[], Value]]) -> Value:
+        returned: Value = merging.FALSE
         for position, step in enumerate(steps):
-            returned = step()
-            if merging.is_true(returned):
-                return returned
-            if not merging.is_false(returned):
-                return self._unless(returned, steps[position + 1 :])
-        return merging.FALSE
+            before = self.draft.conditions
+            found = step()
+            if merging.is_true(found):
+                return found
+            if merging.is_false(found):
+                continue
+            if self.draft.conditions == before:
+                return merging.either(returned, self._unless(found, steps[position + 1 :]))
+            returned = merging.either(returned, found)  # what follows lies in the one way that is left
+        return returned
 
     def _unless(self, returned: Value, steps: Sequence[Callable[[], Value]]) -> Value:
         """What follows where some ways have returned: it lies in a branch of its own."""
@@ -147,7 +150,7 @@ class _Analysis(Evaluation):
             ("true", merging.negated(returned), lambda: self._in_turn(steps)),
             ("false", returned, lambda: merging.TRUE),
         ]
-        return self.ways(decision, ways)
+        return merging.either(returned, self.ways(decision, ways))
 
     def statement(self, statement: Statement) -> Value:
         """One statement."""
@@ -195,7 +198,10 @@ class _Analysis(Evaluation):
         holder = Scope()
         self.bind(statement.target, value, holder, statement.line)
         for name, part in holder.values.items():
-            (self.scope.find(name) or self.scope).values[name] = part
+            scope = self.scope.find(name)
+            if scope is None:
+                self.refuse(statement.line, f"`{name}` is not declared")
+            (scope or self.scope).values[name] = part
 
     def _store(self, statement: Store) -> None:
         scope = self.scope.find(statement.name)
@@ -224,9 +230,7 @@ class _Analysis(Evaluation):
         self.frame.ends = (*self.frame.ends, *self.draft.ends)
         return merging.TRUE
 
-    def _if(
-        self, condition: Expression, then: Sequence[Statement], otherwise: Sequence[Statement]
-    ) -> Value:
+    def _if(self, condition: Expression, then: Sequence[Statement], otherwise: Sequence[Statement]) -> Value:
         test = self.data(self.evaluate(condition), condition)
         known = folding.known_truth(test)
         if known is not None:
@@ -246,7 +250,7 @@ class _Analysis(Evaluation):
         if isinstance(subject, Known):
             return self._known_case(subject, list(zip(statement.cases, values, strict=True)))
         decision = self.decision(subject, statement.subject.source, statement.line)
-        ways = []
+        ways: list[Way] = []
         otherwise: Sequence[Statement] = ()
         none_of_them: Value = merging.TRUE
         for case, each in zip(statement.cases, values, strict=True):
@@ -255,9 +259,9 @@ class _Analysis(Evaluation):
                 continue
             test = folding.operated("==", (subject, each[0]))
             none_of_them = merging.both(none_of_them, merging.negated(test))
-            ways.append((_label(each[0]), test, lambda body=case.body: self.inner(body)))
+            ways.append((_label(each[0]), test, partial(self.inner, case.body)))
         ways.append(("case:default", none_of_them, lambda: self.inner(otherwise)))
-        return self.ways(decision, ways)  # type: ignore[arg-type]
+        return self.ways(decision, ways)
 
     def _case_values(self, case: Case) -> list[Value]:
         return [self.evaluate(value) for value in case.values]
@@ -301,7 +305,7 @@ class _Analysis(Evaluation):
         items = self.evaluate(statement.items)
         listed = folding.listed(items)
         if listed is not None and len(listed) <= UNROLLED_MAX:
-            return self._in_turn([lambda item=item: self._once(statement, item) for item in listed])  # type: ignore[misc]
+            return self._in_turn([partial(self._once, statement, item) for item in listed])
         if not is_data(items) or isinstance(items, Opaque) or listed is not None:
             self.refuse(statement.line, "a loop over what is not understood")
             items = Opaque(statement.items.source)
@@ -331,9 +335,7 @@ class _Analysis(Evaluation):
             self.refuse(statement.line, "`return` inside of a loop over a result")
         self.close_loop(name, outer, self._collected(statement, name, before[:count]))
 
-    def _collected(
-        self, statement: ForEach, loop: str, before: Sequence[dict[str, Value]]
-    ) -> Value | None:
+    def _collected(self, statement: ForEach, loop: str, before: Sequence[dict[str, Value]]) -> Value | None:
         """What one time adds to a list that was empty; any other change would be one time's for the next."""
         collected: Value | None = None
         for scope, values in zip(self.scopes, before, strict=False):
@@ -360,7 +362,9 @@ def _added(old: Value | None, new: Value) -> Value | None:
 
 
 def _is_label(value: Value) -> bool:
-    return isinstance(value, Known) and isinstance(value.value, (str, int)) and value.value not in (True, False)
+    return (
+        isinstance(value, Known) and isinstance(value.value, (str, int)) and value.value not in (True, False)
+    )
 
 
 def _label(value: Value) -> str:

@@ -74,7 +74,7 @@ class Draft:
         self._counts[letter] = self._counts.get(letter, 0) + 1
         name = f"{letter}{self._counts[letter]}"
         self.nodes[name] = kind(id=name, conditions=self.conditions, loop=self.loop, **fields)
-        self.edges += [self._edge(end, name) for end in self.ends]
+        self.edges += dict.fromkeys(self._edge(end, name) for end in self.ends)
         self.ends = (End(name),)
         return name
 

@@ -34,7 +34,7 @@ def operated(symbol: str, operands: tuple[Value, ...]) -> Value:
             return Known(not value)
         case "-", (Known(value=int() | float() as value),) if not isinstance(value, bool):
             return Known(-value)
-        case ("and" | "or"), _:
+        case (("and" | "or"), _):
             return _logic(symbol, operands)
         case _, (Known(value=left), Known(value=right)):
             found = _computed(symbol, left, right)

@@ -9,43 +9,191 @@ from pml.processors.capabilities.program import Language
 
 _PURE: dict[Language, frozenset[str]] = {
     "python": frozenset(
-        "abs all any ascii bin bool chr dict divmod enumerate filter float format frozenset hex int isinstance"
-        " len list map max min next iter oct ord pow range repr reversed round set sorted slice str sum tuple"
-        " type zip json math re True False None Exception ValueError KeyError TypeError".split()
+        [
+            "abs",
+            "all",
+            "any",
+            "ascii",
+            "bin",
+            "bool",
+            "chr",
+            "dict",
+            "divmod",
+            "enumerate",
+            "filter",
+            "float",
+            "format",
+            "frozenset",
+            "hex",
+            "int",
+            "isinstance",
+            "len",
+            "list",
+            "map",
+            "max",
+            "min",
+            "next",
+            "iter",
+            "oct",
+            "ord",
+            "pow",
+            "range",
+            "repr",
+            "reversed",
+            "round",
+            "set",
+            "sorted",
+            "slice",
+            "str",
+            "sum",
+            "tuple",
+            "type",
+            "zip",
+            "json",
+            "math",
+            "re",
+            "True",
+            "False",
+            "None",
+            "Exception",
+            "ValueError",
+            "KeyError",
+            "TypeError",
+        ]
     ),
     "typescript": frozenset(
-        "Array BigInt Boolean Infinity JSON Map Math NaN Number Object RegExp Set String Error TypeError"
-        " decodeURI decodeURIComponent encodeURI encodeURIComponent isFinite isNaN parseFloat parseInt"
-        " structuredClone undefined".split()
+        [
+            "Array",
+            "BigInt",
+            "Boolean",
+            "Infinity",
+            "JSON",
+            "Map",
+            "Math",
+            "NaN",
+            "Number",
+            "Object",
+            "RegExp",
+            "Set",
+            "String",
+            "Error",
+            "TypeError",
+            "decodeURI",
+            "decodeURIComponent",
+            "encodeURI",
+            "encodeURIComponent",
+            "isFinite",
+            "isNaN",
+            "parseFloat",
+            "parseInt",
+            "structuredClone",
+            "undefined",
+        ]
     ),
 }
 _IMPURE: dict[Language, frozenset[str]] = {
     "python": frozenset(
-        "__import__ breakpoint compile delattr eval exec exit getattr globals hash help id input locals open quit"
-        " setattr vars asyncio datetime os pathlib random requests secrets subprocess sys threading time uuid"
-        " urllib".split()
+        [
+            "__import__",
+            "breakpoint",
+            "compile",
+            "delattr",
+            "eval",
+            "exec",
+            "exit",
+            "getattr",
+            "globals",
+            "hash",
+            "help",
+            "id",
+            "input",
+            "locals",
+            "open",
+            "quit",
+            "setattr",
+            "vars",
+            "asyncio",
+            "datetime",
+            "os",
+            "pathlib",
+            "random",
+            "requests",
+            "secrets",
+            "subprocess",
+            "sys",
+            "threading",
+            "time",
+            "uuid",
+            "urllib",
+        ]
     ),
     "typescript": frozenset(
-        "Bun Date Deno Function Proxy Reflect WebSocket XMLHttpRequest crypto document eval fetch global"
-        " globalThis import localStorage navigator performance process queueMicrotask require setInterval"
-        " setTimeout window".split()
+        [
+            "Bun",
+            "Date",
+            "Deno",
+            "Function",
+            "Proxy",
+            "Reflect",
+            "WebSocket",
+            "XMLHttpRequest",
+            "crypto",
+            "document",
+            "eval",
+            "fetch",
+            "global",
+            "globalThis",
+            "import",
+            "localStorage",
+            "navigator",
+            "performance",
+            "process",
+            "queueMicrotask",
+            "require",
+            "setInterval",
+            "setTimeout",
+            "window",
+        ]
     ),
 }
-_SILENT = frozenset({"print", "console.log", "console.error", "console.warn", "console.info", "console.debug"})
+_SILENT = frozenset(
+    {"print", "console.log", "console.error", "console.warn", "console.info", "console.debug"}
+)
 _CHANGING = frozenset(
-    "append extend insert pop remove clear sort reverse update setdefault popitem add discard"
-    " push shift unshift splice fill copyWithin set delete".split()
+    [
+        "append",
+        "extend",
+        "insert",
+        "pop",
+        "remove",
+        "clear",
+        "sort",
+        "reverse",
+        "update",
+        "setdefault",
+        "popitem",
+        "add",
+        "discard",
+        "push",
+        "shift",
+        "unshift",
+        "splice",
+        "fill",
+        "copyWithin",
+        "set",
+        "delete",
+    ]
 )
 
 
 def is_pure(name: str, language: Language) -> bool:
     """Whether a name of the language only computes: `len`, `JSON.parse`, and not `Math.random`."""
-    return name.split(".")[0] in _PURE[language] and name != "Math.random"
+    return name.split(".", maxsplit=1)[0] in _PURE[language] and name != "Math.random"
 
 
 def is_impure(name: str, language: Language) -> bool:
     """Whether a name of the language reads or changes more than its arguments."""
-    return name.split(".")[0] in _IMPURE[language] or name == "Math.random"
+    return name.split(".", maxsplit=1)[0] in _IMPURE[language] or name == "Math.random"
 
 
 def is_silent(name: str) -> bool:

@@ -44,14 +44,14 @@ def both(one: Value, other: Value) -> Value:
     """That two formulas hold; the second is looked at only where the first does."""
     if is_false(one) or is_true(other):
         return one
-    return other if is_true(one) else Operated("and", (one, other))
+    return other if is_true(one) or is_false(other) else Operated("and", (one, other))
 
 
 def either(one: Value, other: Value) -> Value:
     """That one of two formulas holds; the second is looked at only where the first does not."""
     if is_true(one) or is_false(other):
         return one
-    return other if is_false(one) else Operated("or", (one, other))
+    return other if is_false(one) or is_true(other) else Operated("or", (one, other))
 
 
 def choice_of_truths(test: Value, then: Value, otherwise: Value) -> Value:

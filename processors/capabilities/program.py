@@ -119,15 +119,22 @@ class Choice(Part):
 
 
 @dataclass(frozen=True, slots=True)
+class Default(Part):
+    """A value, and another where it is null or missing: `value ?? otherwise`."""
+
+    value: Expression
+    otherwise: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class Function(Part):
-    """A function; `defaults` are those of its last parameters.
+    """A function.
 
     One that is `asynchronous` gives something to await; `entry` marks what a module gives out to be called.
     """
 
     parameters: tuple[Names, ...]
     body: tuple[Statement, ...]
-    defaults: tuple[Expression, ...] = ()
     asynchronous: bool = False
     entry: bool = False
 
@@ -177,6 +184,7 @@ Expression = (
     | Template
     | Operation
     | Choice
+    | Default
     | Function
     | Each
     | Together
@@ -188,17 +196,18 @@ Expression = (
 class Names(Part):
     """Variables that take a value apart: as a whole, by field (`keys`) or else by position.
 
-    A part that is None is not kept.
+    A part that is None is not kept; `default` stands for a value that is not given.
     """
 
     whole: str | None = None
     parts: tuple[Names | None, ...] = ()
     keys: tuple[str, ...] = ()
+    default: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Assign(Part):
-    """Variables get a value; where it `declares` them, they are new in this block; `in_place`: `x += value`."""
+    """Variables get a value; where it `declares` them, they are new in its block; `in_place`: `x += v`."""
 
     target: Names
     value: Expression

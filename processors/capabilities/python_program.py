@@ -149,8 +149,9 @@ class _Reader:
                 return
             case ast.ImportFrom(module=str(module)) if module.split(".")[0] in {"__future__", "typing"}:
                 return
-            case ast.Assign(targets=[target], value=value) | ast.AnnAssign(
-                target=target, value=ast.expr() as value
+            case (
+                ast.Assign(targets=[target], value=value)
+                | ast.AnnAssign(target=target, value=ast.expr() as value)
             ):
                 yield self._assign(tree, target, value)
             case ast.AugAssign(target=ast.Name(id=name), op=operator, value=value) if (
@@ -199,16 +200,19 @@ class _Reader:
             return Inexpressible(what, self.statements(tree.body), **at)
         return Assign(Names(whole=tree.name), function, declares=True, **at)
 
-    def _function(
-        self, given: ast.arguments, body: tuple[Statement, ...], tree: ast.AST
-    ) -> Function | None:
-        if given.vararg or given.kwarg or any(given.kw_defaults):
+    def _function(self, given: ast.arguments, body: tuple[Statement, ...], tree: ast.AST) -> Function | None:
+        if given.vararg or given.kwarg:
             return None
-        names = (*given.posonlyargs, *given.args, *given.kwonlyargs)
+        names = (*given.posonlyargs, *given.args)
+        bare = len(names) - len(given.defaults)
+        defaults: list[ast.expr | None] = [*[None] * bare, *given.defaults, *given.kw_defaults]
+        parameters = tuple(
+            Names(whole=item.arg, default=None if default is None else self._expression(default))
+            for item, default in zip((*names, *given.kwonlyargs), defaults, strict=True)
+        )
         return Function(
-            tuple(Names(whole=item.arg) for item in names),
+            parameters,
             body,
-            tuple(map(self._expression, given.defaults)),
             asynchronous=isinstance(tree, ast.AsyncFunctionDef),
             **self._at(tree),
         )
@@ -281,7 +285,7 @@ class _Reader:
 
     def _native(self, tree: ast.expr) -> Native:
         """What only Python has; the variables that it binds itself are those of the function inside."""
-        bound = {part.id for part in ast.walk(tree) if _binds(part)}
+        bound = {part.id for part in ast.walk(tree) if isinstance(part, ast.Name) and _binds(part)}
         bound |= {part.arg for part in ast.walk(tree) if isinstance(part, ast.arg)}
         read = {part.id for part in ast.walk(tree) if isinstance(part, ast.Name)}
         calls = tuple(
@@ -344,7 +348,9 @@ class _Reader:
         return Call(self._expression(tree.func), positional, named_ones, **at)
 
     def _gather(self, tree: ast.Call) -> Expression:
-        settled = [isinstance(each.value, ast.Constant) and each.value.value is True for each in tree.keywords]
+        settled = [
+            isinstance(each.value, ast.Constant) and each.value.value is True for each in tree.keywords
+        ]
         if any(each.arg != "return_exceptions" for each in tree.keywords):
             return self._native(tree)
         items = tuple(map(self._expression, tree.args))
@@ -383,8 +389,8 @@ def _text(tree: ast.expr | None) -> str | None:
     return tree.value if isinstance(tree, ast.Constant) and isinstance(tree.value, str) else None
 
 
-def _binds(tree: ast.AST) -> bool:
-    return isinstance(tree, ast.Name) and isinstance(tree.ctx, ast.Store)
+def _binds(tree: ast.Name) -> bool:
+    return isinstance(tree.ctx, ast.Store)
 
 
 def _inside(tree: ast.AST) -> list[ast.stmt]:

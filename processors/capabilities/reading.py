@@ -9,7 +9,6 @@ from typing import Any
 from pml.processors.capabilities.program import (
     Assign,
     Await,
-    Each,
     Expression,
     ForEach,
     Function,
@@ -66,4 +65,3 @@ def every_part(part: Any) -> Iterator[Any]:
 def holds_function(parts: tuple[Expression, ...]) -> bool:
     """Whether a function is among what a call is given."""
     return any(isinstance(part, Function) for part in parts)
-

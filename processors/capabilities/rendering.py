@@ -154,9 +154,9 @@ def _operation(operator: str, operands: list[ast.expr]) -> ast.expr:
             return ast.UnaryOp(ast.Not(), operand)
         case "-", [operand]:
             return ast.UnaryOp(ast.USub(), operand)
-        case ("and" | "or"), _:
+        case (("and" | "or"), _):
             return ast.BoolOp(_PYTHON[operator], operands)
-        case "item", [inner, ast.Constant(value=key)]:
+        case "item", [inner, ast.Constant(value=str() | int() as key)]:
             return _steps(inner, (key,))
         case "item", [inner, key]:
             return ast.Subscript(inner, key)
@@ -166,7 +166,7 @@ def _operation(operator: str, operands: list[ast.expr]) -> ast.expr:
             return ast.JoinedStr(
                 [each if _is_text(each) else ast.FormattedValue(each, -1) for each in operands]
             )
-        case ("+" | "-" | "*" | "/" | "%"), [left, right]:
+        case (("+" | "-" | "*" | "/" | "%"), [left, right]):
             return ast.BinOp(left, _PYTHON[operator], right)
         case _, [left, right]:
             return ast.Compare(left, [_PYTHON[operator]], [right])
@@ -196,9 +196,9 @@ class _Writer:
             case Arguments():
                 return "args"
             case Record(entries=entries):
-                return "{%s}" % ", ".join(f"{json.dumps(name)}: {self.text(item)}" for name, item in entries)
+                return self._object(entries)
             case Items(items=items):
-                return "[%s]" % ", ".join(map(self.text, items))
+                return f"[{', '.join(map(self.text, items))}]"
             case Operated(operator=operator, operands=operands):
                 return self._operated(operator, operands)
             case Called():
@@ -206,6 +206,10 @@ class _Writer:
             case Opaque(code=code):
                 return code
         return self._named(value)
+
+    def _object(self, entries: tuple[tuple[str, Value], ...]) -> str:
+        written = ", ".join(f"{json.dumps(name)}: {self.text(item)}" for name, item in entries)
+        return f"{{{written}}}"
 
     def _named(self, value: Value) -> str:
         """A variable of its own for what has to be computed apart, or chosen among alternatives."""

@@ -1,4 +1,4 @@
-"""What a program's expressions stand for while it is analysed: never a value of a run, only where it comes from."""
+"""What a program's expressions stand for while it is analysed: where values will come from."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ Value = Data | Tools | Capabilities | Builtin | Closure | Pending | TaskGroup
 
 @dataclass(eq=False, slots=True)
 class Scope:
-    """Variables of a function or block, and what lies around it; `captured` where a function was made in it."""
+    """Variables of a function or block; `captured` where a function was made that sees them later."""
 
     parent: Scope | None = None
     values: dict[str, Value] = field(default_factory=dict)

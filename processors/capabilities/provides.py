@@ -1,0 +1,119 @@
+"""Which node gives another what it needs: by a reference, or by what their schemas say (spec story 10.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pml.processors.capabilities.coverage import Coverage, compute_coverage
+from pml.processors.workflow.references import nodes_of
+from pml.schemas.structure import (
+    ArgumentValue,
+    ArrayValue,
+    CapabilityNode,
+    Expression,
+    LoopNode,
+    ObjectValue,
+    Structure,
+    StructureEdge,
+    TaskNode,
+)
+from pml.schemas.workflow import Reference
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSchemas:
+    """What a tool takes and gives, as JSON Schemas; None where it does not say."""
+
+    input: Mapping[str, Any] | None = None
+    output: Mapping[str, Any] | None = None
+
+
+def with_provides(structure: Structure, schemas: Mapping[str, ToolSchemas]) -> Structure:
+    """The same structure with an edge from each node to every later one that it gives something to.
+
+    Args:
+        schemas: by tool, `server:name`.
+    """
+    return structure.model_copy(update={"edges": (*structure.edges, *_provides_edges(structure, schemas))})
+
+
+def coverage_of(provider: ToolSchemas, consumer: ToolSchemas) -> Coverage | None:
+    """How far one tool's outputs fill another's inputs; None where a schema is missing or nothing fits."""
+    if provider.output is None or consumer.input is None:
+        return None
+    outputs = set(provider.output.get("properties") or ())
+    inputs = set(consumer.input.get("properties") or ())
+    required = set(consumer.input.get("required") or ())
+    return compute_coverage(outputs, required, inputs - required)
+
+
+def _provides_edges(structure: Structure, schemas: Mapping[str, ToolSchemas]) -> Iterator[StructureEdge]:
+    calls = {node.id: node for node in structure.nodes if isinstance(node, (TaskNode, CapabilityNode))}
+    later = _later(structure)
+    gives = _loop_sources(structure)
+    for consumer in calls.values():
+        read = {
+            source
+            for value in consumer.arguments.values()
+            for name in references_in(value)
+            for source in gives.get(name, frozenset({name}))
+        }
+        for provider in calls.values():
+            referenced = provider.id in read
+            if not referenced and consumer.id not in later[provider.id]:
+                continue
+            covered = coverage_of(_schemas(provider, schemas), _schemas(consumer, schemas))
+            if covered is not None or referenced:
+                yield StructureEdge(
+                    source=provider.id, target=consumer.id, type="provides", coverage=covered or "unknown"
+                )
+
+
+def references_in(value: ArgumentValue) -> Iterator[str]:
+    """The nodes that an argument reads."""
+    match value:
+        case Reference(expression=expression):
+            yield from nodes_of(expression)
+        case Expression(names=inner) | ObjectValue(fields=inner):
+            for each in inner.values():
+                yield from references_in(each)
+        case ArrayValue(items=items):
+            for each in items:
+                yield from references_in(each)
+
+
+def _schemas(node: TaskNode | CapabilityNode, schemas: Mapping[str, ToolSchemas]) -> ToolSchemas:
+    return schemas.get(node.tool if isinstance(node, TaskNode) else node.capability, ToolSchemas())
+
+
+def _loop_sources(structure: Structure) -> dict[str, frozenset[str]]:
+    """The calls behind a loop's name: what its items come from, and what each time gives."""
+    found: dict[str, frozenset[str]] = {}
+    for node in structure.nodes:
+        if isinstance(node, LoopNode):
+            values = (node.items,) if node.each is None else (node.items, node.each)
+            names = {name for value in values for name in references_in(value) if name != node.id}
+            found[node.id] = frozenset().union(*(found.get(name, frozenset({name})) for name in names))
+    return found
+
+
+def _later(structure: Structure) -> dict[str, set[str]]:
+    """Every node that comes after a node on some way; the inside of a loop is before what follows it."""
+    following: dict[str, set[str]] = {node.id: set() for node in structure.nodes}
+    for edge in structure.edges:
+        following[edge.source].add(edge.target)
+    outside: dict[str, set[str]] = {node.id: set() for node in structure.nodes}
+    for edge in structure.edges:
+        if edge.type != "contains":
+            outside[edge.source].add(edge.target)
+    for node in structure.nodes:
+        if node.loop is not None:
+            following[node.id] |= outside[node.loop]
+    found: dict[str, set[str]] = {}
+    for node in reversed(structure.nodes):
+        found[node.id] = set(following[node.id]).union(
+            *(found.get(name, set()) for name in following[node.id])
+        )
+    return found
