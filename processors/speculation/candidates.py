@@ -20,7 +20,7 @@ from pml.processors.workflow.learning import threshold_context
 from pml.processors.workflow.plans import MARGIN
 from pml.processors.workflow.preparation import Prepared, Unprepared, prepare_strictly
 from pml.processors.workflow.release import find_entry, skip_reason
-from pml.processors.workflow.state import Run, Source, TaskState
+from pml.processors.workflow.state import Call, Run, Source
 from pml.schemas.events import SpeculationKind, SpeculationUnresolvable
 from pml.schemas.sanitiser import sanitise_text
 
@@ -73,7 +73,7 @@ def find_candidate(draft: Draft, run: Run, node: Node) -> Candidate | None:
     if sources is None:
         return None
     confidence, kind = _confidence(draft, run, node, sources)
-    moved = influence_of(draft.session, run.run_id, node.tool) if 0 < confidence < 1 else None
+    moved = influence_of(draft.session, run.run_id, node.tool) if confidence < 1 else None
     confidence = influenced(confidence, moved)
     threshold = _threshold(draft, run) if confidence < 1 else 0.0
     if confidence < threshold - MARGIN or _planned_already(run, node, confidence, threshold):
@@ -89,7 +89,7 @@ def pending_touches(draft: Draft, run: Run, layer: int) -> list[str]:
     for node in run.graph.nodes.values():
         task = run.task(node.id)
         if node.layer < layer and not task.ended and task.status != "running":
-            found.extend(_writes(task) if task.call else _unstarted(draft, node))
+            found.extend(_writes(task.call) if task.call else _unstarted(draft, node))
     return found
 
 
@@ -127,7 +127,7 @@ def _waiting(draft: Draft, run: Run, task_id: str) -> Source | None:
     for call_id, entry in draft.session.speculations.items():
         mine = entry.run_id == run.run_id and entry.task_id == task_id and not entry.served
         if mine and entry.result is not None and not entry.stale and entry.expires_ms > draft.now_ms:
-            return Source(task_id, call_id, entry.result) if draft.has(entry.result) else None
+            return Source(task_id, call_id, entry.result)
     return None
 
 
@@ -188,8 +188,8 @@ def _mark_unresolvable(draft: Draft, run: Run, found: Unprepared) -> None:
     draft.emit(SpeculationUnresolvable(task_id=node.id, layer=node.layer, tool=node.tool, reason=reason), run)
 
 
-def _writes(task: TaskState) -> tuple[str, ...]:
-    return task.call.touches if task.call and task.call.effect == "write" else ()
+def _writes(call: Call) -> tuple[str, ...]:
+    return call.touches if call.effect == "write" else ()
 
 
 def _unstarted(draft: Draft, node: Node) -> tuple[str, ...]:

@@ -86,7 +86,7 @@ def grant_if_approved(
 ) -> Grant:
     """What a call may do once a person has approved it: as its entry says, else as the strictest would."""
     pattern, permission = permissions.find(tool) or ("", Permission())
-    entry = permission.model_copy(update={"approval": "auto", "definition": None, "verify": None})
+    entry = permission.model_copy(update={"approval": "auto", "definition": None})
     granted = grant(tool, arguments, PermissionFile(tools={"*": entry}), server)
     assert isinstance(granted, Grant)
     return replace(granted, pattern=pattern)
@@ -145,11 +145,11 @@ def may_run_early(tool: str, permissions: PermissionFile, server: ServerTools | 
 
 
 def may_write(tool: str, permission: Permission, server: ServerTools | None) -> bool:
-    """Whether a call of a tool may change the world, whatever its arguments will be."""
+    """Whether a call of a tool may change the world. Arguments that are not known yet meet no condition."""
     listed = listed_tool(tool, server)
     hints = listed.hints if listed else ToolHints()
     trusted = server is not None and server.trusted
-    return bool(permission.when) or _effect(permission, {}, hints, trusted) == "write"
+    return _effect(permission, {}, hints, trusted) == "write"
 
 
 def _effect(permission: Permission, arguments: Mapping[str, Any], hints: ToolHints, trusted: bool) -> Effect:

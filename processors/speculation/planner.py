@@ -23,7 +23,7 @@ from pml.schemas.times import to_rfc3339
 
 
 def speculate(draft: Draft, run_id: str) -> None:
-    """Start, or in shadow mode plan, what may run early of the run's next layers, nearest layers first."""
+    """Start, or in shadow mode plan, what may run early of a live run's next layers, the nearest first."""
     run = draft.run(run_id)
     held: list[candidates.Candidate] = []
     affordable = True
@@ -50,7 +50,7 @@ def speculate(draft: Draft, run_id: str) -> None:
 
 def _nodes(draft: Draft, run: Run) -> Iterator[tuple[Node, SpeculationMode]]:
     """The tasks to look at, and whether each may be called or only planned."""
-    if not run.live or strictest((run.speculation, draft.catalog.general_mode)) == "off":
+    if strictest((run.speculation, draft.catalog.general_mode)) == "off":
         return
     for node in candidates.open_nodes(draft, run):
         mode = strictest((run.speculation, draft.catalog.mode_of(draft.session.tenant, node.tool)))

@@ -110,6 +110,16 @@ def test_the_step_is_the_formulas(ema: float, value: float, reason: str) -> None
     assert (found, why) == (pytest.approx(value), reason)
 
 
+def test_no_window_moves_the_threshold_by_more_than_a_twentieth() -> None:
+    """By the formula's share alone it would be a quarter."""
+    assert adjusted(0.72, 0.0)[0] == pytest.approx(0.77)
+
+
+@pytest.mark.parametrize(("ema", "state"), [(0.80, "converged"), (0.90, "converged"), (0.7999, "drifting")])
+def test_the_bounds_of_the_range_wanted_are_in_it(ema: float, state: str) -> None:
+    assert Learning(ema=ema, windows=1).state == state
+
+
 def test_converged_is_a_success_rate_in_the_range_wanted() -> None:
     states = []
     learning = Learning()

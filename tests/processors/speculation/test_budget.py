@@ -130,6 +130,35 @@ def test_shadow_mode_wastes_so_much_in_an_hour() -> None:
     assert planned(world) == 4
 
 
+def test_shadow_mode_has_what_real_calls_left_of_the_hours_waste() -> None:
+    world = SessionWorld(catalog=catalog(budget_name="low"))
+    world.time_ms = 500_000 * HOUR_MS
+    world.start(workflow(1))
+    world.answer(world.call_of("a"))
+    world.answer(world.call_of("r0"), duration_ms=10_000, code="NETWORK")
+    world.catalog = catalog(budget_name="low", speculation_mode="shadow")
+    for number, wasted_ms in ((2, 19_999), (3, 1), (4, 1)):
+        world.start(workflow(1), f"run_{number}")
+        world.answer(world.call_of("a", f"run_{number}"))
+        world.time_ms += wasted_ms
+        world.send("run.abort", f"run_{number}")
+    assert planned(world) == 2, "30 s are wasted"
+
+
+def test_what_real_calls_wasted_stops_shadow_mode_until_the_next_hour() -> None:
+    world = SessionWorld(catalog=catalog(budget_name="low"))
+    world.time_ms = 500_000 * HOUR_MS
+    world.start(workflow(1))
+    world.answer(world.call_of("a"))
+    world.answer(world.call_of("r0"), duration_ms=30_000, code="NETWORK")
+    world.catalog = catalog(budget_name="low", speculation_mode="shadow")
+    for number, expected in ((2, 0), (3, 1)):
+        world.start(workflow(1), f"run_{number}")
+        world.answer(world.call_of("a", f"run_{number}"))
+        assert planned(world) == expected
+        world.time_ms += HOUR_MS
+
+
 def test_plans_of_shadow_mode_leave_the_budget_of_real_calls_alone() -> None:
     world = SessionWorld(catalog=catalog(budget_name="low", speculation_mode="shadow"))
     world.start(workflow(2))
@@ -139,6 +168,8 @@ def test_plans_of_shadow_mode_leave_the_budget_of_real_calls_alone() -> None:
     world.start(workflow(2), "run_2")
     world.answer(world.call_of("a", "run_2"))
     assert started(world) == 1
+    world.answer(world.call_of("r1", "run_1"))
+    assert started(world) == 2, "though it was held back before"
 
 
 def test_budgets_are_what_the_documentation_says() -> None:

@@ -55,6 +55,14 @@ def test_what_cannot_settle_ends_at_a_bound_and_says_why(name: str, bound: float
         assert says in found.verdict
 
 
+def test_what_is_off_by_a_tenth_or_less_settles_and_nothing_else() -> None:
+    """What is said of each predictor is what becomes of it."""
+    found = simulate(1)
+    assert all(item.as_expected for item in found)
+    settled = [item.predictor.name for item in found if item.settled]
+    assert settled == ["well_calibrated", "over_confident", "under_confident"]
+
+
 def test_a_certain_predictor_has_nothing_to_settle() -> None:
     found = simulate_one(BY_NAME["certain"], 1)
     assert (found.windows, found.settled, found.as_expected) == ((), False, True)
@@ -101,10 +109,10 @@ def test_the_wanted_range_has_its_bounds_in_it(ema: float, wanted: bool) -> None
 
 
 def test_it_settles_with_the_first_of_twenty_windows_in_a_row() -> None:
-    found = judged(STEADY, windows(0.5, *[0.85] * SETTLED_WINDOWS))
+    found = judged(STEADY, windows(0.5, *[0.85] * 20))
     assert (found.settled_after, found.verdict) == (2 * WINDOW, "settles within 100 outcomes")
-    assert judged(STEADY, windows(0.5, *[0.85] * (SETTLED_WINDOWS - 1))).settled_after is None
-    assert judged(STEADY, windows(*[0.85] * SETTLED_WINDOWS)).settled_after == WINDOW
+    assert judged(STEADY, windows(0.5, *[0.85] * 19)).settled_after is None
+    assert judged(STEADY, windows(*[0.85] * 20)).settled_after == WINDOW
 
 
 def test_the_swing_is_what_the_threshold_moves_once_it_has_settled() -> None:
@@ -116,6 +124,9 @@ def test_the_swing_is_what_the_threshold_moves_once_it_has_settled() -> None:
     wild = judged(STEADY, windows(*[0.85] * SETTLED_WINDOWS, thresholds=thresholds))
     assert wild.verdict == "settles within 50 outcomes, but swings by 0.20"
     assert not wild.settled
+    thresholds = (SWING_MAX, *[0.0] * (SETTLED_WINDOWS - 1))
+    still = judged(STEADY, windows(*[0.85] * SETTLED_WINDOWS, thresholds=thresholds))
+    assert (still.settled, still.verdict) == (True, "settles within 50 outcomes"), "both say the same"
     assert judged(STEADY, windows(0.5)).swing == 0
 
 

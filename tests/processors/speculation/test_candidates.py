@@ -331,3 +331,179 @@ def test_a_task_that_ran_and_failed_does_not_doom_what_never_needed_it() -> None
     ]
     found.start({"tasks": tasks})
     assert begun(found.answer(found.call_of("a"), code="NOT_FOUND")) == ["b2", "d", "e"]
+
+
+def test_a_task_behind_a_branch_that_was_not_taken_is_begun() -> None:
+    """A skipped task satisfies order, and that it waits for one that will fail changes nothing."""
+    found = SessionWorld(catalog=catalog(speculation_depth=3))
+    condition = [{"node": "d1", "outcome": "true"}]
+    parse = {"tool": "files:parse", "arguments": {"text": "x"}}
+    tasks = [
+        {"id": "count", **LIST},
+        {"id": "broken", **READ},
+        {"id": "slow", **SEARCH},
+        {"id": "doomed", **READ, "depends_on": ["broken", "slow"]},
+        {"id": "other", **parse, "depends_on": ["doomed"], "condition": condition},
+        {"id": "late", **parse, "depends_on": ["other"]},
+    ]
+    found.start({"tasks": tasks, "decisions": [{"id": "d1", "expression": "count.files > 0"}]})
+    found.answer(found.call_of("broken"), code="NOT_FOUND")
+    assert begun(found.answer(found.call_of("count"), {"files": 0})) == ["late"]
+    found.answer(found.call_of("slow"))
+    reasons = {event.data.task_id: event.data.reason for event in found.of_type("task.skipped")}
+    assert reasons == {"doomed": "dependency_failed", "other": "condition"}
+    found.answer(found.call_of("late"))
+    assert data_of_first(found, "speculation.ended").fate == "served"
+
+
+def test_a_decision_that_was_taken_makes_its_branch_certain() -> None:
+    found = world({"d1": (1, 1), "d2": (8, 0)}, threshold=0.5)
+    plan = workflow({"d1": "true", "d2": "true"})
+    sure = {"id": "sure", **READ, "arguments": {"path": "b.md"}, "depends_on": ["slow"]}
+    plan["tasks"].append({**sure, "condition": [{"node": "d1", "outcome": "true"}]})
+    plan["decisions"][0]["expression"] = "quick.count > 0"
+    found.start(plan)
+    step = found.answer(found.call_of("quick"), {"count": 1})
+    told = {event.data.task_id: event.data for event in found.of_type("speculation.started")}
+    assert begun(step) == ["late", "sure"]
+    assert (told["late"].confidence, told["late"].kind) == (0.9, "branch")
+    assert (told["sure"].confidence, told["sure"].kind) == (1, "layer")
+
+
+def test_a_deeper_call_is_as_sure_as_all_that_it_reads() -> None:
+    """Whether `b` runs is decided later; `c` reads it, and `d` reads `c`."""
+    found = world({"d1": (8, 0)}, threshold=0.8, speculation_depth=3)
+    tasks = [{"id": "a", **LIST}, {"id": "slow", **SEARCH}]
+    tasks.append({"id": "b", **READ, "depends_on": ["a"], "condition": [{"node": "d1", "outcome": "true"}]})
+    for name, source in (("c", "b"), ("d", "c")):
+        reads = {"type": "reference", "expression": f"{source}.next"}
+        tasks.append({"id": name, "tool": "files:read_file", "arguments": {"path": reads}})
+    found.start({"tasks": tasks, "decisions": [{"id": "d1", "expression": "slow.count > 0"}]})
+    found.answer(found.call_of("a"))
+    for name in ("b", "c"):
+        found.answer(found.call_of(name), {"next": f"{name}.md"})
+    told = {event.data.task_id: event.data for event in found.of_type("speculation.started")}
+    assert {name: (one.confidence, one.kind) for name, one in told.items()} == dict.fromkeys(
+        "bcd", (0.9, "branch")
+    )
+
+
+def test_a_deeper_call_reads_a_result_whose_own_source_is_gone() -> None:
+    """`b` was served, and its time is over; `c`, which read it, began later and waits."""
+    found = SessionWorld(catalog=catalog(speculation_depth=2, run_timeout_ms=10_000_000))
+    tasks = [{"id": "a", **LIST}, {"id": "slow", **SEARCH}, {"id": "b", **READ, "depends_on": ["a", "slow"]}]
+    tasks.append({"id": "slower", "tool": "files:search", "depends_on": ["slow"]})
+    for name, source in (("c", "b"), ("d", "c")):
+        reads = {"type": "reference", "expression": f"{source}.next"}
+        tasks.append({"id": name, "tool": "files:read_file", "arguments": {"path": reads}})
+    found.start({"tasks": tasks})
+    found.answer(found.call_of("a"))
+    found.time_ms += 200_000
+    found.answer(found.call_of("b"), {"next": "c.md"})
+    found.answer(found.call_of("slow"))
+    found.time_ms += 200_000
+    assert begun(found.answer(found.call_of("c"), {"next": "d.md"})) == ["d"]
+    assert found.session is not None
+    assert "b" not in {entry.task_id for entry in found.session.speculations.values()}
+
+
+def test_a_deeper_call_reads_the_waiting_result_of_its_own_run() -> None:
+    found = chain(budget_name="high")
+    found.catalog = catalog(speculation_depth=1)
+    found.answer(found.call_of("b"), {"next": "first.md"})
+    reads = {"type": "reference", "expression": "b.next"}
+    tasks = [
+        {"id": "a", **LIST, "arguments": {"path": "lib"}},
+        {"id": "slow", "tool": "files:search", "arguments": {"text": "other"}},
+        {"id": "b", **READ, "arguments": {"path": "b.md"}, "depends_on": ["a", "slow"]},
+        {"id": "c", "tool": "files:read_file", "arguments": {"path": reads}},
+    ]
+    found.start({"tasks": tasks}, "run_2")
+    found.answer(found.call_of("a", "run_2"))
+    found.catalog = catalog(speculation_depth=2)
+    step = found.answer(found.call_of("b", "run_2"), {"next": "second.md"})
+    arguments = {
+        event.run_id: event.data.arguments for event in step.events if event.type.endswith("started")
+    }
+    assert arguments == {"run_1": {"path": "first.md"}, "run_2": {"path": "second.md"}}
+
+
+def test_a_deeper_call_reads_nothing_that_has_served_another_run() -> None:
+    """Such a result may go without a word, and what was taken from it would not go with it."""
+    found = chain()
+    found.catalog = catalog(speculation_depth=1)
+    found.answer(found.call_of("b"), {"next": "n.md"})
+    found.start({"tasks": [{"id": "same", **READ}]}, "run_2")
+    assert found.types()[-1] == "run.completed"
+    found.catalog = catalog(speculation_depth=2)
+    assert begun(found.answer(found.call_of("other"))) == []
+
+
+def test_the_sources_of_a_deeper_call_are_told_in_one_order_whatever_the_process() -> None:
+    found = SessionWorld(catalog=catalog(speculation_depth=2, budget_name="high"))
+    names = [f"b{number}" for number in range(7)]
+    late = {"tool": READ["tool"], "depends_on": ["a", "slow"]}
+    early = [{"id": name, **late, "arguments": {"path": name}} for name in names]
+    reads = {name: {"type": "reference", "expression": f"{name}.text"} for name in names}
+    last = {"id": "c", "tool": "files:parse", "arguments": reads}
+    found.start({"tasks": [{"id": "a", **LIST}, {"id": "slow", **SEARCH}, *early, last]})
+    found.answer(found.call_of("a"))
+    began = {event.data.task_id: event.data.call_id for event in found.of_type("speculation.started")}
+    for name in reversed(names):
+        step = found.answer(found.call_of(name), {"text": name})
+    assert data_of(step, "speculation.started").sources == tuple(began[name] for name in names)
+
+
+def test_what_a_waiting_result_lacks_the_real_one_may_have() -> None:
+    """Only what a task really gave says for certain that an argument cannot be had."""
+    found = chain()
+    found.answer(found.call_of("b"), {})
+    assert found.of_type("speculation.unresolvable") == []
+    write = {"id": "w", "tool": "files:write_file", "arguments": {"path": "a.md"}}
+    found.start({"tasks": [write]}, "run_2")
+    assert begun(found.answer(found.call_of("w"))) == ["b"]
+    assert begun(found.answer(found.call_of("b"), {"next": "n.md"})) == ["c"]
+
+
+def test_a_write_that_waits_for_its_next_attempt_holds_back_only_what_it_touches() -> None:
+    entry = {"scope": "filesystem", "approval": "auto", "touches": ["files:{path}"]}
+    retried = {**entry, "retryable": True, "idempotent": True}
+    for path, expected in (("a.md", []), ("b.md", ["late"])):
+        found = SessionWorld(catalog=catalog({"files:write_file": retried}))
+        again = {"id": "again", "tool": "files:write_file", "arguments": {"path": path}}
+        found.start({"tasks": [again, {"id": "late", **READ, "depends_on": ["again"]}]})
+        assert begun(found.answer(found.call_of("again"), code="NETWORK", retryable=True)) == expected
+
+
+@pytest.mark.parametrize(
+    ("write", "held"),
+    [
+        ({"scope": "filesystem", "approval": "auto", "touches": ["files:{path}"]}, ["read", "log"]),
+        ({"scope": "filesystem", "approval": "auto", "touches": ["files:log"]}, ["log"]),
+        ({"scope": "filesystem", "approval": "auto"}, ["read", "log"]),
+        (None, ["read", "log"]),
+    ],
+)
+def test_a_write_that_has_not_begun_holds_back_all_that_its_entry_names(
+    write: dict[str, Any] | None, held: list[str]
+) -> None:
+    """Its arguments are not known yet; one that nobody has allowed may touch its whole server."""
+    known = catalog({"files:write_file": write} if write else None, speculation_depth=2)
+    if write is None:
+        file = known.permissions.model_copy(
+            update={
+                "tools": {name: one for name, one in known.permissions.tools.items() if "write" not in name}
+            }
+        )
+        known = replace(known, permissions=file)
+    found = SessionWorld(catalog=known)
+    reads = {"type": "reference", "expression": "slow.path"}
+    tasks = [{"id": "a", **LIST}, {"id": "slow", "tool": "web:get", "arguments": {"url": "u"}}]
+    tasks.append({"id": "w", "tool": "files:write_file", "arguments": {"path": reads}})
+    tasks.append({"id": "w2", "tool": "files:parse", "arguments": {"text": "x"}, "depends_on": ["slow"]})
+    for name, path in (("read", "a.md"), ("log", "log/x")):
+        tasks.append({"id": name, **READ, "arguments": {"path": path}, "depends_on": ["w2"]})
+    tasks.append({"id": "get", "tool": "web:get", "arguments": {"url": "v"}, "depends_on": ["w2"]})
+    found.start({"tasks": tasks})
+    began = begun(found.answer(found.call_of("a")))
+    assert began == ["w2", *(name for name in ("read", "log") if name not in held), "get"]

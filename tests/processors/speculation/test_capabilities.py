@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pml.processors.speculation.capabilities import (
-    DEPTH_MAX,
     Surroundings,
     can_speculate_capability,
     capability_requires_validation,
 )
 from pml.processors.speculation.guard import Verdict
-from pml.schemas.catalog import Capability
+from pml.schemas.catalog import Capability, ServerTools, Tool, ToolHints
 from pml.schemas.permissions import PermissionFile
 
 PERMISSIONS = PermissionFile.model_validate(
@@ -99,10 +98,10 @@ def test_an_unknown_capability_is_unsafe() -> None:
 
 
 def test_five_deep_is_the_most() -> None:
-    names = [f"c{number}" for number in range(DEPTH_MAX + 1)]
+    names = [f"c{number}" for number in range(6)]
     chain = {name: capability(after) for name, after in zip(names, [*names[1:], SAFE], strict=True)}
     assert can_speculate_capability("c1", around(**chain)).allowed
-    assert can_speculate_capability("c0", around(**chain)) == Verdict(False, f"too_deep (c{DEPTH_MAX})")
+    assert can_speculate_capability("c0", around(**chain)) == Verdict(False, "too_deep (c5)")
 
 
 @pytest.mark.parametrize(("method", "allowed"), [("GET", True), ("POST", False), (None, False)])
@@ -110,6 +109,14 @@ def test_an_effect_that_depends_on_arguments_needs_them_written_down(method: Any
     argument = {"method": method} if method else {"method": {"type": "parameter", "parameter_name": "m"}}
     found = around(c=capability("http:request", arguments=argument))
     assert can_speculate_capability("c", found).allowed is allowed
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_what_a_server_says_of_its_tool_counts(read_only: bool) -> None:
+    tool = Tool(name="read_file", hints=ToolHints(read_only=read_only), definition="d")
+    servers = {"files": ServerTools(server="files", status="listed", tools=(tool,))}
+    found = Surroundings({"c": capability(SAFE)}, PERMISSIONS, servers)
+    assert can_speculate_capability("c", found).allowed is read_only
 
 
 def test_results_do_not_leave_this_machine_early() -> None:

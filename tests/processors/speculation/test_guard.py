@@ -58,7 +58,7 @@ def test_what_no_argument_can_change_is_looked_at_first() -> None:
 
 
 def test_a_minimal_tool_with_automatic_approval_is_safe() -> None:
-    assert can_speculate(TOOL, {}, file(scope="minimal"), server()) == Verdict(True)
+    assert can_speculate(TOOL, {}, file(scope="minimal"), server()) == Verdict(True, reason="")
 
 
 def test_a_tool_that_needs_a_human_is_not() -> None:

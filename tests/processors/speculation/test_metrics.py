@@ -190,11 +190,11 @@ def test_a_row_of_before_shadow_mode_is_read() -> None:
 
 
 def test_a_row_of_before_eligible_calls_were_counted_is_read() -> None:
-    row = b'[3,1,0,0.0,[],[["","planned",2,0.0,0.0]],{"same":1}]'
+    row = b'[3,1,0,0.0,[],[["","planned",2,0.0,0.0],["","held",4,0.0,0.0]],{"same":1}]'
     stored = b'{"version":1,"offset":7,"tools":{"git:log":%b},"runs":{}}' % row
     found = summarise(decode_totals(stored)[0].tools.values())
-    assert (found.eligible, found.eligible_calls_speculated) == (0, None)
-    assert (found.shadow["planned"], found.verified) == (2, {"same": 1})
+    assert (found.eligible, found.speculated, found.eligible_calls_speculated) == (0, 0, None)
+    assert (found.shadow["planned"], found.shadow["held"], found.verified) == (2, 4, {"same": 1})
 
 
 def test_runs_are_counted_by_status() -> None:
@@ -206,6 +206,8 @@ def test_tools_beyond_the_limit_share_one_account() -> None:
     totals = fold([("speculation.started", {"tool": f"s:t{number}"}) for number in range(TOOLS_MAX + 7)])
     assert len(totals.tools) == TOOLS_MAX + 1
     assert totals.tools[OTHER_TOOLS].started == 7
+    totals.add(Observation("started", "s:t0"))
+    assert totals.tools["s:t0"].started == 2, "what has an account keeps it"
 
 
 def test_adding_parts_up_keeps_the_limit_too() -> None:
@@ -259,6 +261,8 @@ CALLED = {**TOOL, "speculable": True, "call_id": "call_1"}
         ("speculation.diverged", TOOL, Observation("verified", "git:log", reason="diverged")),
         ("task.completed", CALLED, Observation("missed", "git:log")),
         ("task.failed", {**CALLED, "final": False}, None),
+        ("task.failed", {**CALLED, "final": False, "early": "missed"}, None),
+        ("task.started", CALLED, None),
         ("task.failed", {**CALLED, "final": True}, Observation("missed", "git:log")),
         ("task.unknown", {**CALLED, "served_by": "call"}, Observation("missed", "git:log")),
         ("task.completed", {**CALLED, "speculable": False}, None),
@@ -278,6 +282,20 @@ def test_an_event_adds_this_to_the_accounts(
     kind: str, data: dict[str, Any], seen: Observation | None
 ) -> None:
     assert observe(kind, data) == seen
+
+
+def test_figures_of_four_calls_that_could_have_been_served_early() -> None:
+    scored = {**TOOL, "shadow": True, "saved_ms": 3.0, "wasted_ms": 5.0}
+    events = [
+        *[("speculation.ended", {**TOOL, "fate": "served", "reason": "hit"})] * 3,
+        ("task.completed", CALLED),
+        ("speculation.scored", {**scored, "success": True, "reason": "hit"}),
+        ("speculation.scored", {**scored, "success": False, "reason": "unused"}),
+    ]
+    found = summarise(fold(events).tools.values())
+    assert (found.hits, found.misses, found.hit_rate) == (3, 1, 0.75)
+    assert (found.shadow["would_serve"], found.shadow["would_save_ms"]) == (1, 3.0)
+    assert (found.shadow["would_waste"], found.shadow["would_waste_ms"]) == (1, 5.0)
 
 
 def test_no_figures_of_nothing() -> None:
