@@ -8,7 +8,7 @@ from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.obedience import Decision, NotWaiting, live_run, require_person
 from pml.processors.workflow.outcomes import call_again
 from pml.processors.workflow.settling import discard_for_task, fail_task
-from pml.processors.workflow.state import Run
+from pml.processors.workflow.state import Approval, Run
 from pml.schemas.calls import CallError
 from pml.schemas.commands import ApprovalDecide, Command
 from pml.schemas.errors import Refused
@@ -28,7 +28,7 @@ def decide_approval(draft: Draft, command: Command, data: ApprovalDecide, decisi
         Refused: no person decides, or nothing waits under this id.
     """
     require_person(command, "approve or reject a call")
-    run = live_run(draft, command.run_id or "")
+    run = live_run(draft, command.run_id)
     if draft.catalog.policy.four_eyes and command.principal == run.principal:
         raise FourEyes(f"{run.principal} submitted the run; approvals.four_eyes wants somebody else")
     task_id = waiting_task(run, data.approval_id)
@@ -44,8 +44,7 @@ def decide_approval(draft: Draft, command: Command, data: ApprovalDecide, decisi
 def reach_approval(draft: Draft, run: Run, approval_id: str) -> None:
     """Nobody answered in time: the task fails."""
     task_id = waiting_task(run, approval_id)
-    approval = run.task(task_id).approval if task_id else None
-    if task_id is None or approval is None or approval.expires_ms > draft.now_ms:
+    if task_id is None or _question(run, task_id).expires_ms > draft.now_ms:
         return
     withdraw(draft, run.run_id, task_id, "timeout")
     message = f"nobody approved {approval_id} in time; set options.approval_timeout_s, or run it again"
@@ -79,15 +78,20 @@ def _reject(draft: Draft, run: Run, task_id: str, decision: Decision) -> None:
 
 
 def _settled(run: Run, task_id: str, decision: Decision) -> dict[str, str]:
-    approval = run.task(task_id).approval
-    assert approval is not None
     return {
         **decision.fields(),
-        "approval_id": approval.approval_id,
+        "approval_id": _question(run, task_id).approval_id,
         "task_id": task_id,
         "tool": run.node(task_id).tool,
         "run_status": status_without(run, task_id),
     }
+
+
+def _question(run: Run, task_id: str) -> Approval:
+    """What a task that waits for a person has asked."""
+    approval = run.task(task_id).approval
+    assert approval is not None
+    return approval
 
 
 def _fail(draft: Draft, run_id: str, task_id: str, error: CallError) -> None:

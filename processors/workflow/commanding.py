@@ -54,7 +54,7 @@ def obey(draft: Draft, command: Command, known: Session | None) -> bool:
     """
     try:
         if known is not None and _obeyed_before(draft, command, known):
-            run = known_run(draft, command.run_id or "")
+            run = known_run(draft, command.run_id)
             draft.emit(CommandAttached(status=run.status), run_id=run.run_id)
             return False
         _HANDLERS[type(command.data)](draft, command, command.data, decision_of(draft, command))

@@ -19,7 +19,7 @@ def continue_run(draft: Draft, command: Command, data: RunContinue, decision: De
     Raises:
         Refused: there is no such run, or it does not wait at this checkpoint.
     """
-    run = live_run(draft, command.run_id or "")
+    run = live_run(draft, command.run_id)
     waiting_at(run, data.checkpoint_id)
     record_choice(draft, run, "continue", decision)
     advance(draft, run.run_id)
@@ -31,7 +31,7 @@ def abort_run(draft: Draft, command: Command, _: RunAbort, decision: Decision) -
     Raises:
         Refused: there is no such run, it has ended, or it is being stopped already.
     """
-    run = live_run(draft, command.run_id or "")
+    run = live_run(draft, command.run_id)
     if run.waits.abort is not None:
         raise NotWaiting(f"{run.run_id} is being stopped already; it waits for an unsafe call that runs")
     _abort(draft, run, decision)

@@ -83,7 +83,7 @@ class Draft:
     def _epoch(self) -> int:
         return self._session.epoch if self._session else self._next_offset
 
-    def emit(self, data: EventData, run: Run | None = None, run_id: str | None = None) -> Event:
+    def emit(self, data: EventData, run: Run | None = None, run_id: str | None = None) -> None:
         """Write one event and fold it."""
         message = self.source.message
         event = Event(
@@ -106,7 +106,6 @@ class Draft:
         self._session = evolve(self._session, event)
         self._events.append(event)
         self._next_offset += 1
-        return event
 
     def cancel(self, run: Run, call_id: str, reason: str) -> None:
         """Tell the bridge that nobody needs a call any more."""

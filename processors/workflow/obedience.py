@@ -75,7 +75,7 @@ def command_hash(draft: Draft, command: Command) -> str:
     return value_hash(content, draft.catalog.policy.hash_key)
 
 
-def live_run(draft: Draft, run_id: str) -> Run:
+def live_run(draft: Draft, run_id: str | None) -> Run:
     """A run that has not ended.
 
     Raises:
@@ -87,7 +87,7 @@ def live_run(draft: Draft, run_id: str) -> Run:
     return run
 
 
-def known_run(draft: Draft, run_id: str) -> Run:
+def known_run(draft: Draft, run_id: str | None) -> Run:
     """A run that the session remembers.
 
     Raises:

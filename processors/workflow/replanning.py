@@ -35,7 +35,7 @@ def replan_run(draft: Draft, command: Command, data: RunReplan, decision: Decisi
         Refused: the run does not wait here, or was replanned too often.
         WorkflowInvalid: the plan cannot run.
     """
-    run = live_run(draft, command.run_id or "")
+    run = live_run(draft, command.run_id)
     waiting_at(run, data.checkpoint_id)
     _check(draft, run, data)
     assert run.graph is not None

@@ -42,7 +42,7 @@ def resolve_task(draft: Draft, command: Command, data: TaskResolve, decision: De
         Refused: no person says so, or the task's outcome is not unknown.
     """
     require_person(command, "say what became of a call")
-    run = known_run(draft, command.run_id or "")
+    run = known_run(draft, command.run_id)
     kept_graph(run)
     if run.task(data.task_id).status != "unknown":
         raise NotWaiting(f"{data.task_id} of {run.run_id} is {run.task(data.task_id).status}, not unknown")

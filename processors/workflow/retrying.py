@@ -33,7 +33,7 @@ def retry_run(draft: Draft, command: Command, _: RunRetry, decision: Decision) -
     Raises:
         Refused: the run did not fail, is not kept any more, or something of it is unknown.
     """
-    run = known_run(draft, command.run_id or "")
+    run = known_run(draft, command.run_id)
     if run.status != "failed":
         raise NotWaiting(f"{run.run_id} is {run.status}; only a run that failed is retried")
     graph = kept_graph(run)

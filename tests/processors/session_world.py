@@ -229,7 +229,14 @@ class SessionWorld:
             stored = decode_event(encode(event))
             assert stored == event
             folded = evolve(folded, stored)
+            self._check_status(folded, event)
         assert folded == step.session, "the answer's state is not what its events fold to"
+
+    def _check_status(self, folded: Session, event: Event) -> None:
+        """The status that an event tells of its run is the one it folds to, unless the run is to stop."""
+        told = getattr(event.data, "run_status", None)
+        if told is not None and getattr(event.data, "choice", "") != "abort":
+            assert folded.runs[event.run_id or ""].status == told
 
     def check_state(self, step: Step, session: Session) -> None:
         """The accounts add up, the record reads back, and calls sent are the calls that must run."""

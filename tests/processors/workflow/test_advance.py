@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from pml.processors.workflow import Step
 from pml.schemas.events import SpeculationEnded
-from tests.processors.session_world import SessionWorld, data_of
+from tests.processors.session_world import OUTCOMES, SessionWorld, data_of
 from tests.processors.speculation.test_candidates import LIST, READ, SEARCH, workflow, world
 
 PARSE = {"tool": "files:parse"}
@@ -91,3 +92,53 @@ def test_a_run_is_retried_after_a_joined_call_failed_whose_task_a_replan_dropped
     found.answer(found.call_of("m"), code="NOT_FOUND")
     found.send("run.continue")
     assert data_of(found.send("run.retry"), "run.retried").task_ids == ("m", "n")
+
+
+def failure(step: Step) -> tuple[str, list[str]]:
+    error = data_of(step, "run.failed").error
+    return error["code"], error["details"]["tasks"]
+
+
+WRITE = {"tool": "files:write_file", "arguments": {"path": "b.md"}}
+
+
+def test_a_run_whose_task_failed_in_time_names_the_task() -> None:
+    found = SessionWorld()
+    found.start({"tasks": [{"id": "a", **READ}]})
+    assert failure(found.answer(found.call_of("a"), code="NOT_FOUND")) == ("TASK_FAILED", ["a"])
+
+
+def test_a_run_whose_time_is_over_says_so_and_names_what_was_not_begun() -> None:
+    """A read is given up at once; a write is awaited, and what comes after it is not begun."""
+    found = SessionWorld()
+    found.start({"tasks": [{"id": "a", **READ}], "options": {"timeout_s": 1}})
+    assert failure(found.due()) == ("RUN_TIMEOUT", [])
+    found = SessionWorld()
+    tasks = [{"id": "w", **WRITE}, {"id": "a", **READ, "depends_on": ["w"]}]
+    found.start({"tasks": tasks, "options": {"timeout_s": 1}})
+    assert [event.type for event in found.due().events] == ["task.skipped"]
+    assert failure(found.answer(found.call_of("w"))) == ("RUN_TIMEOUT", ["a"])
+
+
+def test_a_run_that_has_done_everything_completes_though_its_time_is_over() -> None:
+    found = SessionWorld()
+    found.start({"tasks": [{"id": "w", **WRITE}], "options": {"timeout_s": 1}})
+    found.time_ms += 2_000
+    assert found.answer(found.call_of("w")).events[-1].type == "run.completed"
+
+
+def test_of_several_results_that_are_gone_a_decision_names_the_one_of_the_first_task() -> None:
+    """Never the first of a set, which differs from process to process."""
+    found = SessionWorld()
+    names = [f"t{number:02}" for number in range(16)]
+    plan = branch(*({"id": name, **PARSE} for name in names))
+    plan["decisions"][0]["expression"] = " or ".join(f"{name}.x" for name in names)
+    found.start(plan)
+    for name in reversed(names):
+        step = found.answer(found.call_of(name), {"x": True})
+        if name == "t01":
+            found.gone.update(address for address in found.payloads if address[0] == OUTCOMES)
+            found.payloads = {
+                address: value for address, value in found.payloads.items() if address[0] != OUTCOMES
+            }
+    assert data_of(step, "branch.taken").reason == "the value at pml.tool-outcomes/3/15 is gone"

@@ -126,3 +126,11 @@ def test_what_is_absent_is_named_in_order() -> None:
     found = resolve({}, NOTHING, required=[f"x{number}" for number in range(9, -1, -1)])
     assert isinstance(found, Unresolved)
     assert list(found.reasons) == [f"x{number}" for number in range(10)]
+
+
+def test_a_result_that_is_no_object_is_taken_whole_and_one_without_the_field_as_it_is() -> None:
+    """A field is recorded of an object that has it; whatever else comes, its argument is left as written."""
+    recorded = RecordedFields({"path": "path"})
+    for result in ("the path", ["path"], {"text": "a"}):
+        found = resolve_strictly({"path": reference("n1")}, Values({}, {"n1": result}, recorded))
+        assert found == Resolved({"path": result})

@@ -6,7 +6,8 @@ import pytest
 
 from pml.processors.workflow import GoneCall, call_needs, calls
 from pml.schemas.calls import CallRun
-from tests.processors.session_world import KEY, SessionWorld, catalog
+from pml.schemas.codec import decode_call, encode
+from tests.processors.session_world import KEY, SessionWorld, catalog, data_of
 from tests.processors.speculation.test_candidates import LIST, READ, SEARCH
 
 PARSE = {"tool": "files:parse"}
@@ -125,3 +126,63 @@ def begun_early(world: SessionWorld, run_id: str) -> None:
     world.start({"tasks": [{"id": "quick", **LIST}, {"id": "slow", **SEARCH}, late]}, run_id)
     world.answer(world.call_of("quick"), {"first": "x"})
     world.answer(world.call_of("early"), {"text": "a"})
+
+
+def sent(world: SessionWorld) -> list[CallRun | GoneCall]:
+    """What has to be running."""
+    assert world.session is not None
+    return calls(world.session, world.payloads, KEY)
+
+
+def test_a_write_that_may_have_happened_is_not_begun_again() -> None:
+    world = SessionWorld()
+    write = {"id": "w", "tool": "files:write_file", "arguments": {"path": "a.md"}}
+    world.start({"tasks": [write], "options": {"decision_points": "on_error"}})
+    assert [call.call_id for call in sent(world)] == [world.call_of("w")]
+    world.answer(world.call_of("w"), code="TIMEOUT")
+    assert world.types()[-1] == "decision.required"
+    assert sent(world) == []
+
+
+def test_a_call_that_failed_is_not_running_until_its_next_attempt() -> None:
+    world = SessionWorld(
+        catalog=catalog({"files:parse": {"scope": "minimal", "approval": "auto", "retryable": True}})
+    )
+    world.start({"tasks": [{"id": "a", **PARSE}]})
+    world.answer(world.call_of("a"), code="NETWORK", retryable=True)
+    assert sent(world) == []
+    world.due()
+    assert [call.call_id for call in sent(world)] == [world.call_of("a")]
+
+
+def test_a_call_whose_arguments_are_others_now_is_gone() -> None:
+    """Whatever lies where its command lay: nobody calls with what was not recorded, or approved."""
+    world = SessionWorld()
+    path = {"path": {"type": "parameter", "parameter_name": "p"}}
+    world.start({"tasks": [{"id": "a", **READ, "arguments": path}]}, context={"p": "a.md"})
+    assert world.session is not None
+    address = world.session.runs["run_1"].payload
+    world.payloads[address] = world.payloads[address].model_copy(update={"context": {"p": "b.md"}})
+    assert sent(world) == [GoneCall(world.call_of("a"), "local", "s1")]
+
+
+def test_the_bridge_reads_a_call_as_it_was_meant() -> None:
+    world = SessionWorld()
+    (call,) = world.start({"tasks": [{"id": "a", **READ}]}).calls
+    read = decode_call(encode(call))
+    assert read == call == CallRun.model_validate(call.model_dump())
+
+
+def test_the_question_about_an_approved_write_has_no_approval_of_its_own() -> None:
+    verify = {"tool": READ["tool"], "arguments": {"path": "{path}"}, "done": "true", "after_s": 1}
+    world = SessionWorld(
+        catalog=catalog({"files:write_file": {"scope": "filesystem", "approval": "hil", "verify": verify}})
+    )
+    write = {"id": "w", "tool": "files:write_file", "arguments": {"path": "a.md"}}
+    asked = data_of(world.start({"tasks": [write]}), "approval.requested").approval_id
+    (call,) = world.send("approval.decide", data={"approval_id": asked, "decision": "approve"}).calls
+    assert call.approval_id == asked
+    world.answer(call.call_id, code="TIMEOUT")
+    (asking,) = world.due().calls
+    assert (asking.tool, asking.approval_id) == (READ["tool"], None)
+    assert sent(world) == [asking]

@@ -60,11 +60,11 @@ def test_a_server_that_never_came_up_is_known_without_tools() -> None:
 
 def test_only_a_tool_that_diverged_three_times_is_not_run_early_though_speculation_is_on() -> None:
     found = catalog()
-    for name, count in (("files:search", 3), ("files:parse", 2)):
+    for name, count in (("files:search", 3), ("files:parse", 2), ("disk:unknown", 3)):
         diverged = DivergenceRecord(tool=name, diverged_at=("2023-11-14T22:13:20Z",) * count)
         found = found.with_record(CatalogRecord(kind=diverged.KIND, id=name, data=diverged))
-    tools = ("files:search", "files:parse", "files:read_file")
-    assert [found.mode_of("local", tool) for tool in tools] == ["off", "on", "on"]
+    tools = ("files:search", "files:parse", "files:read_file", "disk:unknown")
+    assert [found.mode_of("local", tool) for tool in tools] == ["off", "on", "on", "off"]
 
 
 def test_a_kind_that_decides_nothing_here_is_passed_over() -> None:
@@ -161,3 +161,27 @@ def test_limits_and_times_are_what_the_documentation_says() -> None:
     assert (policy.decision_timeout_ms, policy.on_timeout) == (60 * 1_000, "abort")
     assert (policy.speculation_depth, policy.speculation_mode, policy.budget_name) == (1, "on", "normal")
     assert (policy.verified_share, policy.memory_influence, policy.four_eyes) == (0, "off", False)
+
+
+TOOL, OTHER = Tool(name="erase", definition="erase-1"), Tool(name="format", definition="format-1")
+
+
+@pytest.mark.parametrize(
+    ("status", "tools", "known"),
+    [
+        ("listed", (), ()),
+        ("listed", (OTHER,), (OTHER,)),
+        ("unavailable", (), (TOOL,)),
+        ("unavailable", (OTHER,), (OTHER,)),
+    ],
+)
+def test_only_a_server_that_is_away_and_names_no_tools_is_known_by_what_it_listed_last(
+    status: Any, tools: tuple[Tool, ...], known: tuple[Tool, ...]
+) -> None:
+    found = catalog()
+    for data in (
+        ServerTools(server="disk", status="listed", tools=(TOOL,)),
+        ServerTools(server="disk", status=status, tools=tools),
+    ):
+        found = found.with_record(CatalogRecord(kind="tool", id="disk", data=data))
+    assert (found.servers["disk"].status, found.servers["disk"].tools) == (status, known)

@@ -34,6 +34,7 @@ def check(tasks: list[dict[str, Any]], **fields: Any) -> Any:
 
 
 A = task("a")
+HARMLESS = task("a", arguments={"path": "a.md"})
 KEY = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
 ASKS = {"condition": {"node": "d", "outcome": "true"}}
 
@@ -47,11 +48,18 @@ def decision(expression: str) -> dict[str, Any]:
     [
         ("NO_TASKS", "no tasks", [], {}),
         ("TOO_MANY_TASKS", "501 tasks; at most 500", [task(f"n{i}") for i in range(501)], {}),
-        ("DUPLICATE_ID", "used more than once: a", [A, A], {}),
+        ("DUPLICATE_ID", "used more than once: a, b", [task("b"), A, task("b"), A], {}),
         ("DUPLICATE_ID", "used more than once: a", [A], {"decisions": [{"id": "a", "expression": "a.x"}]}),
         ("NOT_SUPPORTED", "a capability is named by: a", [{"id": "a", "capability": "notes"}], {}),
         ("UNKNOWN_DECISION_POINT", "b; name per_layer", [A], {"options": {"decision_points": ["a", "b"]}}),
+        (
+            "UNKNOWN_DECISION_POINT",
+            "decision_points: b, c, d, e, f, g; name",
+            [A],
+            {"options": {"decision_points": list("gfedcba")}},
+        ),
         ("UNKNOWN_DECISION_POINT", "manual; name", [A], {"options": {"decision_points": "manual"}}),
+        ("SECRET_IN_WORKFLOW", "task b: a name", [HARMLESS, task("b", arguments={KEY: 1})], {}),
         ("SECRET_IN_WORKFLOW", "task b: a name", [A, task("b", arguments=reference(f"a['{KEY}']"))], {}),
         ("SECRET_IN_WORKFLOW", "task a: a name", [task("a", arguments={KEY: 1})], {}),
         (
@@ -65,6 +73,7 @@ def decision(expression: str) -> dict[str, Any]:
         ("BAD_EXPRESSION", "Call is not allowed", [A], decision("len(a.x) > 1")),
         ("BAD_EXPRESSION", "reads no task's result", [A], decision("1 < 2")),
         ("MISSING_DEPENDENCY", "task b depends on zz", [task("b", depends_on=["zz"])], {}),
+        ("MISSING_DEPENDENCY", "depends on c, d, e, f, g, h,", [task("b", depends_on=list("hgfedc"))], {}),
         ("MISSING_DEPENDENCY", "task b depends on zz", [task("b", arguments=reference("zz.x"))], {}),
         ("MISSING_DEPENDENCY", "task b depends on zz", [A, task("b", arguments=reference("a|zz"))], {}),
         ("MISSING_DEPENDENCY", "decision d reads zz", [A], decision("zz.x > 1")),
@@ -141,3 +150,8 @@ def test_a_plan_is_checked_as_a_whole_workflow_is(
 def test_a_plan_may_build_on_what_has_completed_up_to_the_limits() -> None:
     plan = Workflow.model_validate({"tasks": [task("n", depends_on=["a"], arguments=reference("a.path"))]})
     check_plan(plan, SERVERS, Kept(frozenset("ab"), frozenset("a"), 499, 99))
+
+
+def test_where_no_server_is_configured_that_is_said() -> None:
+    with pytest.raises(WorkflowInvalid, match=r"configured: none\)"):
+        checked_graph(Workflow.model_validate({"tasks": [A]}), {})

@@ -18,6 +18,7 @@ RESULTS: dict[str, Any] = {
     "n1": {"count": 3, "ratio": 0.5, "name": "a.md", "names": ["a.md", "b.md"], "ok": True, "none": None},
     "n2": [{"id": 1}, {"id": 2}],
     "n3": {"a-b": 1, "1": 2},
+    "n4": [{"x": 1, "y": 2}, {"x": 1, "y": 3}, {"x": True, "y": 2}, {"y": 2, "x": 1.0}, {}],
 }
 
 
@@ -54,6 +55,11 @@ RESULTS: dict[str, Any] = {
         ("n2[0] == n2[1]", False),
         ("n2[0] == n2[0]", True),
         ("n2[0] == n3", False),
+        ("n4[0] == n4[1]", False),
+        ("n4[0] == n4[2]", False),
+        ("n4[0] == n4[3]", True),
+        ("n4[4] == n4[4]", True),
+        ("n1.ok != 1", True),
         ("n1.names == n1.names", True),
         ("1 < n1.count < 3", False),
         ("n1.count < 9 < 8", False),
@@ -85,6 +91,11 @@ def test_an_expression_has_this_value(expression: str, value: Any) -> None:
         ("n2[2].id", "there is no 2 in a list"),
         ("n2[-1].id", "there is no -1"),
         ("n2[true]", "there is no True"),
+        ("n1.name[0]", "there is no 0 in a text"),
+        ("n1.name['a']", "there is no 'a' in a text"),
+        ("n1.names['a.md']", "there is no 'a.md' in a list"),
+        ("n1.names[0.5]", "there is no 0.5 in a list"),
+        ("n1[n1.names]", "in an object"),
         ("n1.count and n1.ok", "a boolean is needed, not a number"),
         ("not n1.name", "a boolean is needed, not a text"),
         ("n1.count > '2'", "a number and a text have no order"),
@@ -93,11 +104,16 @@ def test_an_expression_has_this_value(expression: str, value: Any) -> None:
         ("n1.count + n1.name", "a number is needed, not a text"),
         ("n1.name * 3", "a number is needed, not a text"),
         ("n1.name + 3", "a number is needed, not a text"),
+        ("n1.name - n1.name", "a number is needed, not a text"),
         ("n1.none + 3", "a number is needed, not null$"),
         ("n1.ok + 1", "a number is needed, not a boolean"),
         ("n1.count / 0 > 1", "division by zero"),
         ("1 % 0 == 0", "modulo"),
         ("1 in 2", "a number cannot be in a number"),
+        ("1 in n1.name", "a number cannot be in a text"),
+        ("'a' in 2", "a text cannot be in a number"),
+        ("1 in n1", "a number cannot be in an object"),
+        ("n1.names in n1", "a list cannot be in an object"),
     ],
 )
 def test_what_has_no_certain_value_is_an_error(expression: str, says: str) -> None:

@@ -8,7 +8,7 @@ from pml.processors.workflow import Input
 from pml.processors.workflow.consent import given
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.preparation import Prepared, prepare
-from pml.schemas.catalog import CatalogRecord
+from pml.schemas.catalog import CatalogRecord, ServerTools
 from pml.schemas.commands import Command, DeadlineReach
 from tests.processors.session_world import COMMANDS, SessionWorld, data_of
 
@@ -39,3 +39,11 @@ def test_a_person_is_told_what_the_server_says_of_the_tool() -> None:
     world.catalog = world.catalog.with_record(record)
     step = world.start({"tasks": [{"id": "a", "tool": "files:delete_file"}]})
     assert data_of(step, "approval.requested").description == "Does delete_file."
+
+
+def test_a_tool_that_no_server_listed_has_no_description() -> None:
+    world = SessionWorld()
+    away = ServerTools(server="disk", status="unavailable", error="it does not start")
+    world.catalog = world.catalog.with_record(CatalogRecord(kind="tool", id="disk", data=away))
+    asked = data_of(world.start({"tasks": [{"id": "a", "tool": "disk:erase"}]}), "approval.requested")
+    assert (asked.code, asked.description) == ("TOOL_NOT_APPROVED", "")

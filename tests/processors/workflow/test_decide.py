@@ -13,7 +13,7 @@ from pml.schemas.calls import CallEnded
 from pml.schemas.catalog import CatalogRecord, ServerTools
 from pml.schemas.commands import Command, DeadlineReach
 from pml.schemas.events import TaskFailed
-from tests.processors.session_world import COMMANDS, SessionWorld, catalog, data_of
+from tests.processors.session_world import COMMANDS, OUTCOMES, SessionWorld, catalog, data_of
 
 READ = "files:read_file"
 
@@ -407,3 +407,46 @@ def test_a_session_remembers_so_many_commands() -> None:
     assert said[2].events[0].data.error["code"] == "SESSION_FULL"
     again = world.send("run.abort", "run_1", command_id="stop_1").events[0]
     assert again.type == "command.attached", "what is remembered is still answered"
+
+
+def test_an_answer_for_a_session_that_is_not_known_changes_nothing() -> None:
+    outcome = CallEnded(call_id="c", tenant="local", session_id="s1", status="error")
+    step = decide(None, Input(OUTCOMES, 0, 0, 1, "local", "s1", outcome), {}, catalog(), 0)
+    assert (step.events, step.session, step.calls) == ((), None, ())
+
+
+@pytest.mark.parametrize("kind", ["run.abort", "deadline.reach"])
+def test_whatever_comes_ends_what_has_waited_too_long(kind: str) -> None:
+    world = speculating(
+        SessionWorld(catalog=catalog({READ: {"scope": "readonly", "approval": "auto", "ttl_s": 1}}))
+    )
+    world.answer(world.call_of("c"), {"text": "three"})
+    world.time_ms += 1_000
+    step = world.send(kind, "run_9") if kind == "run.abort" else world.reach("task", "zz", world.time_ms)
+    assert data_of(step, "speculation.ended").reason == "expired"
+
+
+@pytest.mark.parametrize(("after_ms", "told"), [(0, "command.attached"), (1, "run.started")])
+def test_a_session_whose_runs_have_ended_is_remembered_for_its_time(after_ms: int, told: str) -> None:
+    world = SessionWorld(catalog=catalog(session_ttl_ms=60_000))
+    world.start(SIMPLE)
+    world.answer(world.call_of("a"))
+    world.time_ms += 60_000 + after_ms
+    assert world.start(SIMPLE).events[0].type == told
+
+
+def test_a_session_lives_for_as_long_as_one_of_its_runs() -> None:
+    world = SessionWorld(catalog=catalog(session_ttl_ms=1_000))
+    world.start(SIMPLE)
+    world.time_ms += 5_000
+    step = world.answer(world.call_of("a"))
+    assert [event.type for event in step.events] == ["task.completed", "run.completed"]
+
+
+def test_a_command_that_a_later_release_obeys_is_refused_as_not_supported() -> None:
+    world = SessionWorld()
+    error = data_of(
+        world.unreadable(Unreadable("UNKNOWN_MESSAGE", "no such type", "cmd_9", "run.score")),
+        "command.rejected",
+    ).error
+    assert (error["code"], "run.score" in error["message"]) == ("NOT_SUPPORTED", True)

@@ -47,3 +47,8 @@ def test_letter_case_does_not_matter(before: str, after: str) -> None:
 
 def test_a_long_text_is_judged_by_its_beginning() -> None:
     assert classify("x" * 10_000 + " timed out") == "UNKNOWN"
+
+
+def test_only_the_first_4096_characters_are_read() -> None:
+    for before, kind in ((4_086, "TIMEOUT"), (4_087, "UNKNOWN")):
+        assert classify("x" * before + " timed out") == kind
