@@ -36,6 +36,7 @@ def check(tasks: list[dict[str, Any]], **fields: Any) -> Any:
 A = task("a")
 HARMLESS = task("a", arguments={"path": "a.md"})
 KEY = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+CUT_OFF = "<password>hunter2…"
 ASKS = {"condition": {"node": "d", "outcome": "true"}}
 
 
@@ -62,6 +63,7 @@ def decision(expression: str) -> dict[str, Any]:
         ("SECRET_IN_WORKFLOW", "task b: a name", [HARMLESS, task("b", arguments={KEY: 1})], {}),
         ("SECRET_IN_WORKFLOW", "task b: a name", [A, task("b", arguments=reference(f"a['{KEY}']"))], {}),
         ("SECRET_IN_WORKFLOW", "task a: a name", [task("a", arguments={KEY: 1})], {}),
+        ("SECRET_IN_WORKFLOW", "task a: a name", [task("a", arguments={CUT_OFF: 1, "path": 2})], {}),
         (
             "SECRET_IN_WORKFLOW",
             "task b: a name",
