@@ -39,6 +39,15 @@ class ConfigurationError(PMLError):
     code = "CONFIGURATION"
 
 
+class SourceError(PMLError):
+    """Code that is not of its language."""
+
+    code = "CODE_SYNTAX"
+
+    def __init__(self, message: str, line: int, column: int) -> None:
+        super().__init__(f"line {line}, column {column}: {message}", line=line, column=column)
+
+
 class PrerequisiteError(PMLError):
     """Something this machine needs is missing or could not be fetched."""
 

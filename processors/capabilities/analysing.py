@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from pml.processors.capabilities.analysis import analyse
 from pml.processors.capabilities.program import Language, Program
@@ -11,6 +12,7 @@ from pml.processors.capabilities.python_program import read_python
 from pml.processors.capabilities.typescript_program import read_typescript
 from pml.schemas.structure import Structure
 
+Mode = Literal["dag", "sandbox"]
 NO_SCHEMAS: Mapping[str, ToolSchemas] = {}
 
 
@@ -33,3 +35,12 @@ def read(code: str, language: Language) -> Program:
         SourceError: it is not of that language.
     """
     return read_python(code) if language == "python" else read_typescript(code)
+
+
+def mode_of(structure: Structure) -> tuple[Mode, str | None]:
+    """How a program runs, and why where that is in the sandbox (spec story 10.5, AC 7)."""
+    if structure.unsupported:
+        first = structure.unsupported[0]
+        return "sandbox", f"line {first.line}: {first.reason}"
+    calls = structure.tools or structure.capabilities
+    return ("dag", None) if calls else ("sandbox", "it calls no tool")

@@ -15,18 +15,6 @@ Operator = Literal[
 Language = Literal["python", "typescript"]
 
 
-class SourceError(ValueError):
-    """Code that is not of its language.
-
-    Args:
-        line, column: where, both from 1.
-    """
-
-    def __init__(self, message: str, line: int, column: int) -> None:
-        super().__init__(f"line {line}, column {column}: {message}")
-        self.line, self.column = line, column
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """Anything in a program: its line, and its text as it was written."""

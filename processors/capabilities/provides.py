@@ -50,25 +50,35 @@ def coverage_of(provider: ToolSchemas, consumer: ToolSchemas) -> Coverage | None
 
 
 def _provides_edges(structure: Structure, schemas: Mapping[str, ToolSchemas]) -> Iterator[StructureEdge]:
-    calls = {node.id: node for node in structure.nodes if isinstance(node, (TaskNode, CapabilityNode))}
-    later = _later(structure)
-    gives = _loop_sources(structure)
-    for consumer in calls.values():
-        read = {
-            source
-            for value in consumer.arguments.values()
-            for name in references_in(value)
-            for source in gives.get(name, frozenset({name}))
-        }
-        for provider in calls.values():
-            referenced = provider.id in read
-            if not referenced and consumer.id not in later[provider.id]:
+    calls = [node for node in structure.nodes if isinstance(node, (TaskNode, CapabilityNode))]
+    later, loops = _later(structure), _loops(structure)
+    for consumer in calls:
+        read = _read_by(consumer, loops)
+        for provider in calls:
+            if provider.id not in read and consumer.id not in later[provider.id]:
                 continue
             covered = coverage_of(_schemas(provider, schemas), _schemas(consumer, schemas))
-            if covered is not None or referenced:
+            if covered is not None or provider.id in read:
                 yield StructureEdge(
                     source=provider.id, target=consumer.id, type="provides", coverage=covered or "unknown"
                 )
+
+
+def _read_by(consumer: TaskNode | CapabilityNode, loops: Mapping[str, LoopNode]) -> frozenset[str]:
+    """The calls whose results a call is given."""
+    names = {name for value in consumer.arguments.values() for name in references_in(value)}
+    return frozenset().union(*(_calls_behind(name, consumer.loop, loops) for name in names))
+
+
+def _calls_behind(name: str, inside: str | None, loops: Mapping[str, LoopNode]) -> frozenset[str]:
+    """A loop's name is one of its items inside of it, and what all times gave after it."""
+    loop = loops.get(name)
+    if loop is None:
+        return frozenset({name})
+    value = loop.items if inside == name else loop.each
+    names = () if value is None else references_in(value)
+    within = loop.loop if inside == name else name
+    return frozenset().union(*(_calls_behind(each, within, loops) for each in names))
 
 
 def references_in(value: ArgumentValue) -> Iterator[str]:
@@ -88,15 +98,8 @@ def _schemas(node: TaskNode | CapabilityNode, schemas: Mapping[str, ToolSchemas]
     return schemas.get(node.tool if isinstance(node, TaskNode) else node.capability, ToolSchemas())
 
 
-def _loop_sources(structure: Structure) -> dict[str, frozenset[str]]:
-    """The calls behind a loop's name: what its items come from, and what each time gives."""
-    found: dict[str, frozenset[str]] = {}
-    for node in structure.nodes:
-        if isinstance(node, LoopNode):
-            values = (node.items,) if node.each is None else (node.items, node.each)
-            names = {name for value in values for name in references_in(value) if name != node.id}
-            found[node.id] = frozenset().union(*(found.get(name, frozenset({name})) for name in names))
-    return found
+def _loops(structure: Structure) -> dict[str, LoopNode]:
+    return {node.id: node for node in structure.nodes if isinstance(node, LoopNode)}
 
 
 def _later(structure: Structure) -> dict[str, set[str]]:

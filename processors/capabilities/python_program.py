@@ -33,7 +33,6 @@ from pml.processors.capabilities.program import (
     Program,
     Return,
     Sequence,
-    SourceError,
     Spread,
     Statement,
     Store,
@@ -41,6 +40,7 @@ from pml.processors.capabilities.program import (
     Template,
     Together,
 )
+from pml.schemas.errors import SourceError
 
 # What runs agents' code has these anyway; importing them says nothing.
 IMPORTED = frozenset({"__future__", "asyncio", "json", "math", "re", "typing"})

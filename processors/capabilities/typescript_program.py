@@ -35,7 +35,6 @@ from pml.processors.capabilities.program import (
     Program,
     Return,
     Sequence,
-    SourceError,
     Spread,
     Statement,
     Store,
@@ -44,6 +43,7 @@ from pml.processors.capabilities.program import (
     Together,
 )
 from pml.processors.capabilities.typescript_literals import escape_of, number_of, string_of
+from pml.schemas.errors import SourceError
 
 SOURCE_BYTES_MAX = 256 * 1024
 """More than a capability's code may have (DESIGN §2.7)."""

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from pml.streams.cli import (
+    analyze,
     approvals,
     config,
     demo,
@@ -81,7 +82,7 @@ def _root(
 
 for panel, commands in {
     RUNNING: (stack.up, stack.down, stack.status, doctor.doctor, worker.worker),
-    WORKING: (submit.submit, demo.demo),
+    WORKING: (submit.submit, demo.demo, analyze.analyze),
     LOOKING: (query.query, metrics.metrics),
     OPERATING: (config.config, init.init, store.migrate),
 }.items():

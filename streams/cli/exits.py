@@ -8,6 +8,7 @@ from pml.schemas.errors import (
     PMLError,
     QueryError,
     Refused,
+    SourceError,
     StoreUnavailable,
     UndecodableRecord,
     WaitedTooLong,
@@ -28,6 +29,7 @@ _BY_ERROR: tuple[tuple[type[PMLError], int], ...] = (
     (StoreUnavailable, UNREACHABLE),
     (Refused, REFUSED),
     (ConfigurationError, USAGE),
+    (SourceError, USAGE),
     (UndecodableRecord, USAGE),
     (QueryError, USAGE),
 )

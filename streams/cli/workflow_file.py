@@ -22,7 +22,7 @@ def read_workflow(name: str) -> dict[str, Any]:
     Raises:
         ConfigurationError: it cannot be read, is too large, or is no mapping.
     """
-    text = _read(name)
+    text = read_text(name)
     try:
         workflow = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as error:
@@ -78,7 +78,12 @@ def _pair(text: str) -> dict[str, Any]:
         return {name: value}
 
 
-def _read(name: str) -> str:
+def read_text(name: str) -> str:
+    """What a file holds, or standard input for `-`.
+
+    Raises:
+        ConfigurationError: it cannot be read, is too large, or is no UTF-8.
+    """
     try:
         content = sys.stdin.buffer.read(FILE_BYTES_MAX + 1) if name == "-" else _bytes(Path(name))
         if len(content) > FILE_BYTES_MAX:

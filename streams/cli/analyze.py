@@ -1,0 +1,147 @@
+"""`pml analyze`: what a program would do, before it does anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from pml.streams.cli.output import Json, note, print_json, stdout_console
+
+if TYPE_CHECKING:
+    from pml.processors.capabilities.provides import ToolSchemas
+    from pml.schemas.structure import Structure
+
+SUFFIXES: dict[str, Literal["python", "typescript"]] = {
+    ".py": "python",
+    ".ts": "typescript",
+    ".mts": "typescript",
+    ".js": "typescript",
+    ".mjs": "typescript",
+}
+
+
+def analyze(
+    file: Annotated[str, typer.Argument(help="A .py or .ts file, or `-` for standard input.")],
+    language: Annotated[
+        str | None, typer.Option("--language", help="python or typescript, where the name does not say it.")
+    ] = None,
+    schemas: Annotated[
+        Path | None,
+        typer.Option(
+            "--schemas",
+            help="JSON or YAML: by tool, `input_schema` and `output_schema`; shows who provides what.",
+        ),
+    ] = None,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="Draw it in Mermaid's language.")] = False,
+    json: Json = False,
+) -> None:
+    """Show what a program would do: its tool calls, branches and data, without running anything.
+
+    A program that a DAG expresses runs as one, with everything that workflows have. What no DAG expresses is
+    listed; such a program runs in a sandbox, call by call.
+
+    Examples: pml analyze job.py · pml analyze job.ts --schemas tools.json --json · pml analyze job.py --mermaid
+    """
+    from pml.processors.capabilities.analysing import structure_of
+    from pml.streams.cli.workflow_file import read_text
+
+    spoken = _language(file, language)
+    structure = structure_of(read_text(file), spoken, _schemas(schemas))
+    if json:
+        print_json(_document(structure))
+        return
+    _show(structure, mermaid)
+
+
+def _language(file: str, named: str | None) -> Literal["python", "typescript"]:
+    from pml.schemas.errors import ConfigurationError
+
+    by_name: dict[str, Literal["python", "typescript"]] = {"python": "python", "typescript": "typescript"}
+    found = SUFFIXES.get(Path(file).suffix) if named is None else by_name.get(named)
+    if found is not None:
+        return found
+    if named is not None:
+        raise ConfigurationError(f"--language is python or typescript, not {named!r}")
+    raise ConfigurationError(f"{file} says no language: add --language python or --language typescript")
+
+
+def _schemas(path: Path | None) -> dict[str, ToolSchemas]:
+    """The schemas of tools, by `server:name`: a mapping, or a list whose entries have a `name`."""
+    import yaml
+
+    from pml.schemas.errors import ConfigurationError
+    from pml.streams.cli.workflow_file import read_text
+
+    if path is None:
+        return {}
+    try:
+        given = yaml.safe_load(read_text(str(path)))
+    except (yaml.YAMLError, RecursionError):
+        raise ConfigurationError(f"{path} is neither YAML nor JSON") from None
+    tools = given.get("tools", given) if isinstance(given, dict) else given
+    if isinstance(tools, list):
+        tools = {item.get("name"): item for item in tools if isinstance(item, dict)}
+    if not isinstance(tools, dict) or not all(isinstance(item, dict) for item in tools.values()):
+        raise ConfigurationError(f"{path} is no mapping of tools to their `input_schema` and `output_schema`")
+    return {str(name): _tool_schemas(item) for name, item in tools.items()}
+
+
+def _tool_schemas(given: dict[str, Any]) -> ToolSchemas:
+    from pml.processors.capabilities.provides import ToolSchemas
+
+    def schema(one: str, other: str) -> dict[str, Any] | None:
+        found = given.get(one, given.get(other))
+        return found if isinstance(found, dict) else None
+
+    return ToolSchemas(schema("input_schema", "inputSchema"), schema("output_schema", "outputSchema"))
+
+
+def _document(structure: Structure) -> dict[str, Any]:
+    from pml.processors.capabilities.analysing import mode_of
+    from pml.processors.capabilities.drawing import mermaid
+
+    mode, reason = mode_of(structure)
+    return structure.model_dump(mode="json", by_alias=True) | {
+        "mode": mode,
+        "reason": reason,
+        "tools": structure.tools,
+        "capabilities": structure.capabilities,
+        "mermaid": mermaid(structure),
+    }
+
+
+def _show(structure: Structure, as_mermaid: bool) -> None:
+    from pml.processors.capabilities import drawing
+    from pml.processors.capabilities.analysing import mode_of
+
+    if as_mermaid:
+        typer.echo(drawing.mermaid(structure))
+        return
+    console = stdout_console()
+    for line in drawing.outline(structure).splitlines():
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    provides = [edge for edge in structure.edges if edge.type == "provides"]
+    for title, lines in {
+        "provides": [f"{edge.source} → {edge.target}  {edge.coverage}" for edge in provides],
+        "parameters": [_parameter(item.name, item.required, item.default) for item in structure.parameters],
+        "result": [drawing.written(structure.result)] if structure.result is not None else [],
+        "unsupported": [f"line {item.line}: {item.reason}" for item in structure.unsupported],
+    }.items():
+        if lines:
+            console.print(f"\n{title}", style="bold")
+            for line in lines:
+                console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+    mode, reason = mode_of(structure)
+    note(
+        f"\nruns as a DAG of {len(structure.nodes)} nodes"
+        if mode == "dag"
+        else f"\nruns in the sandbox: {reason}"
+    )
+
+
+def _parameter(name: str, required: bool, default: Any) -> str:
+    import orjson
+
+    return name if required else f"{name} = {orjson.dumps(default).decode()}"
