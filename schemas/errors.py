@@ -40,12 +40,9 @@ class ConfigurationError(PMLError):
 
 
 class SourceError(PMLError):
-    """Code that is not of its language."""
+    """Code that is not of its language; `details` has the line and the column, both from 1."""
 
     code = "CODE_SYNTAX"
-
-    def __init__(self, message: str, line: int, column: int) -> None:
-        super().__init__(f"line {line}, column {column}: {message}", line=line, column=column)
 
 
 class PrerequisiteError(PMLError):

@@ -9,10 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pml.schemas.errors import SourceError
+
 Operator = Literal[
     "+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "in", "not in", "and", "or", "not"
 ]
 Language = Literal["python", "typescript"]
+
+
+def source_error(message: str, line: int, column: int) -> SourceError:
+    """That code is not of its language, and where; both count from 1."""
+    return SourceError(f"line {line}, column {column}: {message}", line=line, column=column)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,8 +39,8 @@ from pml.processors.capabilities.program import (
     Switch,
     Template,
     Together,
+    source_error,
 )
-from pml.schemas.errors import SourceError
 
 # What runs agents' code has these anyway; importing them says nothing.
 IMPORTED = frozenset({"__future__", "asyncio", "json", "math", "re", "typing"})
@@ -111,7 +111,7 @@ def read_python(code: str) -> Program:
     try:
         return Program("python", _Reader(code).statements(_parsed(code).body))
     except RecursionError:
-        raise SourceError("it is nested too deeply", 1, 1) from None
+        raise source_error("it is nested too deeply", 1, 1) from None
 
 
 def _parsed(code: str) -> ast.Module:
@@ -121,9 +121,9 @@ def _parsed(code: str) -> ast.Module:
             warnings.simplefilter("ignore")  # such as an escape that is none: the author's affair
             tree = compile(code, "<code>", "exec", _TREE_ONLY)
     except SyntaxError as error:
-        raise SourceError(error.msg, error.lineno or 1, max(error.offset or 1, 1)) from None
+        raise source_error(error.msg, error.lineno or 1, max(error.offset or 1, 1)) from None
     except (ValueError, MemoryError) as error:
-        raise SourceError(str(error) or "it is nested too deeply", 1, 1) from None
+        raise source_error(str(error) or "it is nested too deeply", 1, 1) from None
     assert isinstance(tree, ast.Module)
     return tree
 

@@ -41,6 +41,7 @@ from pml.processors.capabilities.program import (
     Switch,
     Template,
     Together,
+    source_error,
 )
 from pml.processors.capabilities.typescript_literals import escape_of, number_of, string_of
 from pml.schemas.errors import SourceError
@@ -116,14 +117,14 @@ def read_typescript(code: str) -> Program:
     """
     data = code.encode("utf-8", "replace")
     if len(data) > SOURCE_BYTES_MAX:
-        raise SourceError(f"it has more than {SOURCE_BYTES_MAX} bytes", 1, 1)
+        raise source_error(f"it has more than {SOURCE_BYTES_MAX} bytes", 1, 1)
     root = Parser(_language()).parse(data).root_node
     try:
         if root.has_error:
             raise _broken(root)
         return Program("typescript", _Reader().block(root))
     except RecursionError:
-        raise SourceError("it is nested too deeply", 1, 1) from None
+        raise source_error("it is nested too deeply", 1, 1) from None
 
 
 @cache
@@ -138,7 +139,7 @@ def _broken(root: Node) -> SourceError:
     message = f"`{node.type}` is missing" if node.is_missing else f"unexpected `{text}`"
     before = node.start_byte - node.start_point.column
     column = len((root.text or b"")[before : node.start_byte].decode("utf-8", "replace")) + 1
-    return SourceError(message, node.start_point.row + 1, column)
+    return source_error(message, node.start_point.row + 1, column)
 
 
 class _Reader:

@@ -42,7 +42,7 @@ def analyze(
     A program that a DAG expresses runs as one, with everything that workflows have. What no DAG expresses is
     listed; such a program runs in a sandbox, call by call.
 
-    Examples: pml analyze job.py · pml analyze job.ts --schemas tools.json --json · pml analyze job.py --mermaid
+    Examples: pml analyze job.py · pml analyze job.ts --json · pml analyze job.py --schemas tools.json
     """
     from pml.processors.capabilities.analysing import structure_of
     from pml.streams.cli.workflow_file import read_text
@@ -134,11 +134,11 @@ def _show(structure: Structure, as_mermaid: bool) -> None:
             for line in lines:
                 console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
     mode, reason = mode_of(structure)
-    note(
-        f"\nruns as a DAG of {len(structure.nodes)} nodes"
-        if mode == "dag"
-        else f"\nruns in the sandbox: {reason}"
-    )
+    note(f"\nruns as a DAG of {_count(structure)}" if mode == "dag" else f"\nruns in the sandbox: {reason}")
+
+
+def _count(structure: Structure) -> str:
+    return f"{len(structure.nodes)} node" + ("" if len(structure.nodes) == 1 else "s")
 
 
 def _parameter(name: str, required: bool, default: Any) -> str:
