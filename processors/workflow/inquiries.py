@@ -34,7 +34,7 @@ _NO_ANSWER = CallError(
 
 def reach_inquiry(draft: Draft, unknown_call_id: str) -> None:
     """Its time has come: the tool is asked, or has not answered."""
-    inquiry = draft.session.inquiries.get(unknown_call_id) if draft.runs else None
+    inquiry = draft.session.inquiries.get(unknown_call_id)
     if inquiry is None:
         return
     if inquiry.call is None:
@@ -46,8 +46,8 @@ def reach_inquiry(draft: Draft, unknown_call_id: str) -> None:
 
 def find_inquiry(draft: Draft, call_id: str) -> tuple[str, Inquiry] | None:
     """The question that a call asks, and the unknown call that it is about."""
-    known = draft.session.inquiries if draft.runs else {}
-    return next((item for item in known.items() if item[1].call and item[1].call.call_id == call_id), None)
+    known = draft.session.inquiries.items()
+    return next((item for item in known if item[1].call and item[1].call.call_id == call_id), None)
 
 
 def verdict(draft: Draft, inquiry: Inquiry, result: Any) -> bool:
@@ -121,8 +121,10 @@ def _usable_rule(draft: Draft, inquiry: Inquiry) -> VerifyRule:
     """
     permissions = draft.catalog.permissions
     rule = rule_of(permissions, draft.run(inquiry.run_id).node(inquiry.task_id).tool)
-    wrong = "its entry declares no verify any more" if rule is None else flaw(permissions, rule)
-    if rule is None or wrong:
+    if rule is None:
+        raise VerifyFailed("its entry declares no verify any more")
+    wrong = flaw(permissions, rule)
+    if wrong:
         raise VerifyFailed(wrong)
     return rule
 
@@ -161,11 +163,10 @@ def _arguments_of_write(draft: Draft, inquiry: Inquiry) -> Mapping[str, Any]:
     run = draft.run(inquiry.run_id)
     call = run.task(inquiry.task_id).call
     resolved = resolve_node(draft, run, run.node(inquiry.task_id), strictly=False, call=call)
-    known = None if isinstance(resolved, Unresolved) or call is None else resolved.arguments
     if (
-        known is None
-        or call is None
-        or value_hash(known, draft.catalog.policy.hash_key) != call.arguments_hash
+        call is None
+        or isinstance(resolved, Unresolved)
+        or value_hash(resolved.arguments, draft.catalog.policy.hash_key) != call.arguments_hash
     ):
         raise PayloadGone("the arguments of the write are not what they were when it began")
-    return known
+    return resolved.arguments

@@ -74,7 +74,7 @@ def end_internal(draft: Draft, outcome: CallEnded) -> None:
 
 def give_up_internal(draft: Draft, name: str) -> None:
     """Its deadline has come."""
-    item = draft.session.internals.get(name) if draft.runs else None
+    item = draft.session.internals.get(name)
     if item is not None and item.deadline_ms <= draft.now_ms:
         _emit_ended(draft, item, None, _NO_ANSWER, 0.0)
 
@@ -110,10 +110,11 @@ def _past_of_tools(item: Internal, result: Any) -> dict[str, Any] | None:
     except ValidationError:
         return None
     asked = item.arguments["tools"]
-    told = {tool: past for tool, past in pasts.items() if tool in asked}
     return {
         "tools": {
-            tool: {**past.model_dump(), "influence": influence(past)} for tool, past in sorted(told.items())
+            tool: {**past.model_dump(), "influence": influence(past)}
+            for tool, past in pasts.items()
+            if tool in asked
         }
     }
 

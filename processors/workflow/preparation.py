@@ -94,11 +94,12 @@ def _prepared(
             node, "ARGUMENTS_TOO_LARGE", "VALIDATION", f"{len(written)} bytes; at most {ARGUMENTS_BYTES_MAX}"
         )
     arguments_hash = keyed_hash(written, draft.catalog.policy.hash_key)
-    found = _assembled(node, resolved, arguments_hash, granted)
-    return found if consent is None else replace(found, consent=consent)
+    return _assembled(node, resolved, arguments_hash, granted, consent)
 
 
-def _assembled(node: Node, resolved: Resolved, arguments_hash: str, granted: Grant) -> Prepared:
+def _assembled(
+    node: Node, resolved: Resolved, arguments_hash: str, granted: Grant, consent: Refusal | None
+) -> Prepared:
     sanitised = sanitise(resolved.arguments)
     plain = sanitised if isinstance(sanitised, dict) else {}
     return Prepared(
@@ -110,6 +111,7 @@ def _assembled(node: Node, resolved: Resolved, arguments_hash: str, granted: Gra
         arguments_hash=arguments_hash,
         granted=granted,
         touches=touches_of(node.tool, granted.permission.touches, resolved.arguments, plain),
+        consent=consent,
     )
 
 
@@ -136,9 +138,11 @@ def resolve_node(
         address = sources.get(reference) or run.task(reference).result
         if address is not None:
             draft.payload(address)
-    required = _required(draft.catalog, node.tool)
-    if strictly and not required_given(required, arguments):
-        return Unresolved(dict.fromkeys(set(required or ()) - arguments.keys(), "is required and not given"))
+    # What was optional and had no value then has none now: nothing is required a second time.
+    required = _required(draft.catalog, node.tool) if call is None else frozenset[str]()
+    absent = (required or frozenset()) - arguments.keys()
+    if strictly and absent:
+        return Unresolved(dict.fromkeys(sorted(absent), "is required and not given"))
     return resolve_strictly(arguments, values) if strictly else resolve(arguments, values, required)
 
 
@@ -147,11 +151,6 @@ def _fields(draft: Draft, run: Run, node: Node, call: Call | None) -> Fields:
         return RecordedFields(dict(call.mapped))
     assert run.graph is not None
     return SchemaFields(draft.catalog, run.graph, node.tool)
-
-
-def required_given(required: frozenset[str] | None, arguments: Mapping[str, Any]) -> bool:
-    """Whether everything a tool's schema requires is written down."""
-    return required is None or required <= arguments.keys()
 
 
 def _required(catalog: Catalog, tool: str) -> frozenset[str] | None:

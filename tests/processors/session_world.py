@@ -194,6 +194,7 @@ class SessionWorld:
         if payload is not None:
             self.payloads[source.address] = payload
         wanted = needs(self.session, source)
+        assert all(wanted), "needs names a value that is nowhere"
         given = {address: self.payloads[address] for address in wanted if address in self.payloads}
         step = decide(self.session, source, given, self.catalog, self.log_end)
         if sum(self._offsets.values()) % self.checked_every == 0:

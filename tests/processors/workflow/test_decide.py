@@ -32,6 +32,10 @@ def reference(expression: str) -> dict[str, str]:
     return {"type": "reference", "expression": expression}
 
 
+def parameter(name: str) -> dict[str, str]:
+    return {"type": "parameter", "parameter_name": name}
+
+
 FORK = {"tasks": [task("a", "1"), task("b", "2"), task("c", reference("a.next"), "b")]}
 
 
@@ -256,12 +260,15 @@ def test_a_literal_too_large_for_the_log_is_marked_there_and_whole_in_the_call()
     assert step.calls[0].arguments == {"path": "x" * 20_000}
 
 
-def test_arguments_too_large_for_a_call_fail_their_task() -> None:
-    world = SessionWorld()
-    step = world.start(
-        {"tasks": [task("a", {"type": "parameter", "parameter_name": "p"})]}, context={"p": "x" * 2**20}
-    )
-    assert data_of(step, "task.failed").error.code == "ARGUMENTS_TOO_LARGE"
+@pytest.mark.parametrize(("more", "event"), [("", "task.started"), ("x", "task.failed")])
+def test_arguments_too_large_for_a_call_fail_their_task(more: str, event: str) -> None:
+    """At most 1 MiB, as they go into the call."""
+    path = "x" * (2**20 - len('{"path":""}'))
+    step = SessionWorld().start({"tasks": [task("a", parameter("p"))]}, context={"p": path + more})
+    assert event in [event.type for event in step.events]
+    if more:
+        error = data_of(step, "task.failed").error
+        assert (error.code, error.type) == ("ARGUMENTS_TOO_LARGE", "VALIDATION")
 
 
 def test_time_never_goes_back() -> None:

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 
 from pml.processors.workflow import deadline
 from pml.processors.workflow.evolve_decisions import KEPT_RUNS_MAX
+from pml.schemas.canonical import canonical_json
 from pml.schemas.catalog import CatalogRecord, ToolHints
+from pml.schemas.commands import RunStart
+from pml.schemas.workflow import Workflow
 from tests.processors.file_tools import ToolFailed, random_workflow
 from tests.processors.session_world import SessionWorld, catalog, data_of
+from tests.processors.workflow.test_decide import READ, parameter
 from tests.processors.workflow.test_internal import broken
 from tests.processors.workflow.test_random_sessions import SEEDS, Play
 
 VERIFY = {"tool": "files:read_file", "arguments": {"path": "{path}"}, "done": "result.text == arguments.text"}
 WRITE = {"scope": "filesystem", "approval": "auto", "touches": ["files:{path}"]}
-ONE_WRITE = {"tasks": [{"id": "n1", "tool": "files:write_file", "arguments": {"path": "a.md", "text": "x"}}]}
+ONE_WRITE: dict[str, Any] = {
+    "tasks": [{"id": "n1", "tool": "files:write_file", "arguments": {"path": "a.md", "text": "x"}}]
+}
 
 
 def world(**verify: Any) -> SessionWorld:
@@ -121,6 +129,89 @@ def describe(play: SessionWorld, tool: str, **fields: Any) -> None:
     play.catalog = play.catalog.with_record(CatalogRecord(kind="tool", id="files", data=data))
 
 
+def in_doubt(play: SessionWorld, write: dict[str, Any] = ONE_WRITE) -> SessionWorld:
+    """Nobody knows what became of the write `n1`."""
+    play.start(write)
+    play.answer(play.call_of("n1"), code="TIMEOUT")
+    return play
+
+
+def test_a_question_that_is_not_open_any_more_is_not_asked() -> None:
+    play = in_doubt(world())
+    call_id = next(iter(play.session.inquiries)) if play.session else ""
+    due_ms = play.time_ms
+    play.send("task.resolve", data={"task_id": "n1", "resolution": "not_done"})
+    assert not play.reach("verify", call_id, due_ms).events
+
+
+def test_an_answer_settles_the_write_that_it_was_asked_about() -> None:
+    play = world()
+    writes = [
+        {"id": name, "tool": "files:write_file", "arguments": {"path": f"{name}.md", "text": "x"}}
+        for name in ("n1", "n2")
+    ]
+    play.start({"tasks": writes})
+    for name in ("n1", "n2"):
+        play.answer(play.call_of(name), code="TIMEOUT")
+    play.due()
+    play.due()
+    step = play.answer(play.call_of("n2"), {"text": "x"})
+    assert data_of(step, "task.resolved").task_id == "n2"
+
+
+def test_a_tool_that_changed_since_it_was_approved_is_not_asked() -> None:
+    play = in_doubt(world())
+    describe(play, "read_file", definition="read_file-2")
+    entry = {"scope": "readonly", "approval": "auto", "definition": "read_file-1"}
+    found = catalog({"files:write_file": {**WRITE, "verify": VERIFY}, READ: entry})
+    play.catalog = replace(play.catalog, permissions=found.permissions)
+    step = play.due()
+    assert ([event.type for event in step.events], step.calls) == (["task.unverified"], ())
+    assert data_of(step, "task.unverified").error.code == "VERIFY_FAILED"
+
+
+@pytest.mark.parametrize(("path", "asked"), [("ab.md", "task.verifying"), ("abc.md", "task.unverified")])
+def test_a_question_is_as_large_as_a_call_may_be_at_most(path: str, asked: str) -> None:
+    twice = {"path": "{path}", "one": "{text}", "two": "{text}"}
+    around = len(canonical_json(twice | {"path": "ab.md", "one": "", "two": ""}))
+    text = "x" * ((2**20 - around) // 2)
+    assert around + 2 * len(text) == 2**20
+    write = {"id": "n1", "tool": "files:write_file", "arguments": {"path": path, "text": parameter("text")}}
+    play = world(arguments=twice)
+    play.start({"tasks": [write]}, context={"text": text})
+    play.answer(play.call_of("n1"), code="TIMEOUT")
+    assert [event.type for event in play.due().events] == [asked]
+
+
+def test_a_question_has_the_time_of_its_own_tool_not_of_the_write() -> None:
+    play = in_doubt(world(), {"tasks": [{**ONE_WRITE["tasks"][0], "timeout_s": 5}]})
+    assert data_of(play.due(), "task.verifying").timeout_ms == 30_000
+
+
+def test_a_question_about_a_write_that_was_given_another_field_says_which() -> None:
+    play = world()
+    describe(play, "list_dir", output_schema={"properties": {"location": {"type": "string"}}})
+    describe(play, "write_file", input_schema={"properties": {"path": {"type": "string"}}})
+    place = {"type": "reference", "expression": "n0.path"}
+    write = {"id": "n1", "tool": "files:write_file", "arguments": {"path": place, "text": "x"}}
+    play.start({"tasks": [{"id": "n0", "tool": "files:list_dir"}, write]})
+    play.answer(play.call_of("n0"), {"location": "a.md"})
+    play.answer(play.call_of("n1"), code="TIMEOUT")
+    step = play.due()
+    assert data_of(step, "task.verifying").mapped == {"path": "location"}
+    assert [call.arguments for call in step.calls] == [{"path": "a.md"}]
+
+
+def test_nothing_is_asked_about_other_arguments_than_the_write_had() -> None:
+    """A topic that was made anew gives its offsets a second time."""
+    play = in_doubt(world())
+    assert play.session is not None
+    other = {"id": "n1", "tool": "files:write_file", "arguments": {"path": "b.md", "text": "x"}}
+    start = RunStart(workflow=Workflow.model_validate({"tasks": [other]}))
+    play.payloads[play.session.runs["run_1"].payload] = start
+    assert data_of(play.due(), "task.unverified").error.code == "PAYLOAD_GONE"
+
+
 def test_a_tool_that_turns_out_to_write_is_not_asked() -> None:
     play = world()
     play.start(ONE_WRITE)
@@ -139,6 +230,7 @@ def test_a_write_that_left_an_argument_out_is_asked_about_with_those_that_it_had
     play.start({"tasks": [{"id": "n0", "tool": "files:parse"}, write]})
     assert data_of(play.answer(play.call_of("n0")), "task.started").omitted == ("note",)
     play.answer(play.call_of("n1"), code="TIMEOUT")
+    describe(play, "write_file", input_schema={"required": ["path", "note"]})
     assert [call.arguments for call in play.due().calls] == [{"path": "a.md"}]
 
 

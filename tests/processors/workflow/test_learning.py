@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pml.processors.workflow.learning import NAME_LENGTH_MAX, domain_of, threshold_context
+from pml.processors.workflow.learning import NAME_LENGTH_MAX, complexity_of, domain_of, threshold_context
 from pml.schemas.base import ThresholdContext
 from tests.processors.session_world import SessionWorld, data_of
 
@@ -45,6 +45,7 @@ def test_a_run_is_remembered_by_its_user_its_domain_and_its_type() -> None:
 )
 def test_a_run_without_a_domain_is_of_the_default_one(context: Any, domain: str) -> None:
     assert domain_of(context) == domain
+    assert complexity_of(context) == domain
 
 
 def test_names_are_cut_and_hold_no_secret() -> None:

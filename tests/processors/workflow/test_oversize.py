@@ -219,6 +219,48 @@ def test_a_persons_question_ends_with_its_run_and_is_asked_again_when_that_is_re
     assert again.approval_id != asked.approval_id
 
 
+def test_a_deadline_too_large_ends_its_own_run_and_no_other() -> None:
+    found = world()
+    for run_id in ("run_1", "run_2"):
+        found.start({"tasks": [parse("a1")]}, run_id)
+    step = reach(found, "run")
+    assert {event.run_id for event in step.events} == {"run_1"}
+    found.take(step)
+    assert not reach(found, "run").events, "a run ends once"
+
+
+def test_what_is_unknown_or_waits_for_its_next_attempt_stays_so() -> None:
+    again = {"scope": "readonly", "approval": "auto", "retryable": {"attempts": 2, "backoff_ms": 1_000}}
+    found = SessionWorld(catalog=catalog({"files:search": again}))
+    write = {"id": "w", "tool": "files:write_file", "arguments": {"path": "a", "text": "b"}}
+    found.start({"tasks": [parse("a1"), write, {"id": "r", "tool": "files:search"}]})
+    found.answer(found.call_of("w"), code="TIMEOUT")
+    found.answer(found.call_of("r"), code="NETWORK", retryable=True)
+    step = reach(found, "run")
+    assert [event.type for event in step.events] == ["task.failed", "run.failed"]
+    assert data_of(step, "task.failed").task_id == "a1"
+
+
+def test_a_read_whose_answer_is_too_large_fails() -> None:
+    found = world()
+    found.start({"tasks": [parse("a1")]})
+    outcome = _outcome(found.call_of("a1"), ok=True)
+    step = check(found, Input(OUTCOMES, 3, 99, found.time_ms, "local", "s1", outcome))
+    assert [event.type for event in step.events] == ["task.failed", "run.failed"]
+    error = data_of(step, "task.failed").error
+    assert (error.code, error.type) == ("EVENTS_TOO_LARGE", "VALIDATION")
+
+
+def test_an_answer_too_large_that_a_dead_session_does_not_wait_for_leaves_it_as_it_is() -> None:
+    found = world()
+    found.start({"tasks": [parse("a1")]})
+    found.answer(found.call_of("a1"))
+    later_ms = found.time_ms + found.catalog.policy.session_ttl_ms + 1
+    source = Input(OUTCOMES, 3, 99, later_ms, "local", "s1", _outcome("call_x", ok=True))
+    step = fail_too_large(found.session, source, found.catalog, found.log_end)
+    assert step == Step((), found.session, (), ())
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_a_command_too_large_is_rejected(known: bool) -> None:
     found = world()

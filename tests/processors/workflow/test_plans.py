@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pml.processors.workflow import Catalog
@@ -12,8 +14,8 @@ from tests.processors.workflow.test_decide import READ, reference, task
 from tests.processors.workflow.test_evolve import early_with_another_path
 
 
-def mostly_true(known: Catalog) -> Catalog:
-    data = BranchStats(tenant="local", workflow_type="default", decision_id="d", counts={"true": 27})
+def mostly_true(known: Catalog, times: int = 27) -> Catalog:
+    data = BranchStats(tenant="local", workflow_type="default", decision_id="d", counts={"true": times})
     return known.with_record(CatalogRecord(kind="branch_stats", id="local/default/d", data=data))
 
 
@@ -55,8 +57,9 @@ def test_a_plan_that_would_have_been_waste_teaches_its_threshold(
 def test_a_plan_with_other_arguments_than_its_task_had_would_have_been_waste() -> None:
     world = early_with_another_path(catalog(speculation_mode="shadow"))
     world.answer(world.call_of("slow"))
-    scored = data_of(world.answer(world.call_of("late"), {"text": "b"}), "speculation.scored")
-    assert (scored.reason, scored.success) == ("superseded", False)
+    step = world.answer(world.call_of("late"), {"text": "b"}, duration_ms=75.0)
+    scored = data_of(step, "speculation.scored")
+    assert (scored.reason, scored.success, scored.wasted_ms) == ("superseded", False, 75.0)
 
 
 def test_a_task_that_is_tried_again_keeps_its_plan_until_it_has_failed_for_good() -> None:
@@ -70,3 +73,77 @@ def test_a_task_that_is_tried_again_keeps_its_plan_until_it_has_failed_for_good(
     world.due()
     last = world.answer(world.call_of("c"), code="NETWORK", retryable=True)
     assert data_of(last, "speculation.scored").reason == "failed"
+
+
+def paced(tool_ms: float = 75.0, **policy: Any) -> SessionWorld:
+    """A read was planned, was called 75 ms later, and took so long: what it takes is known."""
+    world = SessionWorld(catalog=mostly_true(catalog(speculation_mode="shadow", **policy)))
+    world.start({"tasks": [task("quick", "1"), task("slow", "2"), task("c", "3", "quick", "slow")]}, "paced")
+    world.answer(world.call_of("quick"))
+    world.time_ms += 75
+    world.answer(world.call_of("slow"))
+    world.answer(world.call_of("c"), duration_ms=tool_ms)
+    return world
+
+
+def last_scored(world: SessionWorld) -> SpeculationScored:
+    return [event.data for event in world.events if isinstance(event.data, SpeculationScored)][-1]
+
+
+@pytest.mark.parametrize(("tool_ms", "reason", "saved_ms"), [(75.0, "hit", 75.0), (76.0, "joined", 75.0)])
+def test_a_plan_is_a_hit_where_its_call_would_have_ended_in_time(
+    tool_ms: float, reason: str, saved_ms: float
+) -> None:
+    scored = last_scored(paced(tool_ms))
+    assert (scored.reason, scored.saved_ms, scored.tool_ms) == (reason, saved_ms, tool_ms)
+
+
+def test_a_plan_keeps_its_place_in_the_budget_for_as_long_as_its_tool_takes() -> None:
+    world = paced(budget_name="low")
+    late = [task(name, name, "quick", "slow") for name in ("c", "d")]
+    world.start({"tasks": [task("quick", "1"), task("slow", "2"), *late]})
+    step = world.answer(world.call_of("quick"))
+    assert [data_of(step, f"speculation.{what}").layer for what in ("planned", "held")] == [1, 1]
+    world.time_ms += 75
+    world.start({"tasks": [task("other", "9")]}, "run_2")
+    step = world.answer(world.call_of("other"))
+    assert data_of(step, "speculation.planned").task_id == "d"
+
+
+def test_a_plan_that_lacks_confidence_takes_no_place_in_the_budget() -> None:
+    known = mostly_true(catalog(speculation_mode="shadow", budget_name="low"), times=10)
+    world = SessionWorld(catalog=known)
+    unsure = task("unsure", "3", "quick", condition=[{"node": "d", "outcome": "true"}])
+    tasks = [task("quick", "1"), task("slow", "2"), unsure, task("sure", "4", "quick", "slow")]
+    world.start({"tasks": tasks, "decisions": [{"id": "d", "expression": "slow.count > 0"}]})
+    world.answer(world.call_of("quick"))
+    planned = [event.data.shadow for event in world.of_type("speculation.planned")]  # type: ignore[attr-defined]
+    assert planned == [False, True]
+    assert "speculation.held" not in world.types()
+
+
+def test_of_a_plan_that_lacked_confidence_only_its_outcome_is_told() -> None:
+    world = SessionWorld(catalog=mostly_true(catalog(), times=10))
+    unsure = task("unsure", "3", condition=[{"node": "d", "outcome": "true"}])
+    tasks = [task("quick", "1"), task("slow", "2"), unsure]
+    world.start({"tasks": tasks, "decisions": [{"id": "d", "expression": "slow.count > 0"}]})
+    world.answer(world.call_of("quick"))
+    world.answer(world.call_of("slow"), {"count": 1})
+    world.answer(world.call_of("unsure"))
+    scored = last_scored(world)
+    assert (scored.success, scored.shadow, scored.tool_ms, scored.wasted_ms) == (True, None, None, None)
+
+
+@pytest.mark.parametrize(("waited_ms", "wasted_ms"), [(50, 50.0), (500, 75.0)])
+def test_a_plan_in_vain_would_have_wasted_what_its_tool_takes_at_most(
+    waited_ms: int, wasted_ms: float
+) -> None:
+    world = paced()
+    late = task("late", "3", condition=[{"node": "d", "outcome": "true"}])
+    tasks = [task("quick", "1"), task("slow", "2"), late]
+    world.start({"tasks": tasks, "decisions": [{"id": "d", "expression": "slow.count > 0"}]})
+    world.answer(world.call_of("quick", "run_1"))
+    world.time_ms += waited_ms
+    world.answer(world.call_of("slow", "run_1"), {"count": 0})
+    scored = last_scored(world)
+    assert (scored.reason, scored.wasted_ms) == ("branch_not_taken", wasted_ms)
