@@ -68,7 +68,6 @@ def modelled_running(draft: Draft) -> int:
         and run.task(task_id).status == "pending"
         and _would_run(draft, plan, run.node(task_id).tool)
         for run in draft.runs
-        if run.live
         for task_id, plan in run.plans.items()
     )
 

@@ -122,18 +122,6 @@ def test_a_plan_that_lacks_confidence_takes_no_place_in_the_budget() -> None:
     assert "speculation.held" not in world.types()
 
 
-def test_of_a_plan_that_lacked_confidence_only_its_outcome_is_told() -> None:
-    world = SessionWorld(catalog=mostly_true(catalog(), times=10))
-    unsure = task("unsure", "3", condition=[{"node": "d", "outcome": "true"}])
-    tasks = [task("quick", "1"), task("slow", "2"), unsure]
-    world.start({"tasks": tasks, "decisions": [{"id": "d", "expression": "slow.count > 0"}]})
-    world.answer(world.call_of("quick"))
-    world.answer(world.call_of("slow"), {"count": 1})
-    world.answer(world.call_of("unsure"))
-    scored = last_scored(world)
-    assert (scored.success, scored.shadow, scored.tool_ms, scored.wasted_ms) == (True, None, None, None)
-
-
 @pytest.mark.parametrize(("waited_ms", "wasted_ms"), [(50, 50.0), (500, 75.0)])
 def test_a_plan_in_vain_would_have_wasted_what_its_tool_takes_at_most(
     waited_ms: int, wasted_ms: float
