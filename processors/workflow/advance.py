@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from pml.processors.workflow import conditions
@@ -15,6 +16,7 @@ from pml.processors.workflow.state import Abort, Run
 from pml.schemas.errors import PMLError
 from pml.schemas.events import BranchTaken, RunAborted, RunCompleted, RunCounts, RunEnded, RunFailed
 from pml.schemas.sanitiser import sanitise_text
+from pml.schemas.workflow import Condition
 
 _REASON_BYTES_MAX = 500
 
@@ -73,12 +75,21 @@ def settle_branches(draft: Draft, run_id: str) -> None:
     early = {entry.task_id for entry in unused(draft, run_id)}
     unsure = {task_id for task_id, plan in run.plans.items() if plan.confidence < plan.threshold}
     for task_id in sorted(early | unsure):
-        conditions = run.node(task_id).conditions
+        conditions = list(_conditions(run, task_id))
         taken = [takes(run, item.node, item.outcome) for item in conditions if item.node in run.decisions]
         if not all(taken):
             discard_for_task(draft, run_id, task_id, "branch_not_taken")
         elif task_id in unsure and len(taken) == len(conditions):
             score(draft, run_id, task_id, "branch_taken", success=True)
+
+
+def _conditions(run: Run, task_id: str) -> Iterator[Condition]:
+    """What a task runs under: its own conditions, and those of what it reads that has not run."""
+    node = run.node(task_id)
+    yield from node.conditions
+    for name in node.references:
+        if not run.task(name).ended:
+            yield from _conditions(run, name)
 
 
 def _branch(draft: Draft, run: Run, decision: DecisionNode) -> BranchTaken:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from pml.processors.speculation.thresholds import context_keys
 from pml.processors.workflow import Catalog
+from pml.schemas.base import ThresholdContext
 from pml.schemas.catalog import BranchStats, CatalogRecord
 from pml.schemas.events import SpeculationScored
 from tests.processors.session_world import SessionWorld, catalog, data_of
@@ -135,3 +138,27 @@ def test_a_plan_in_vain_would_have_wasted_what_its_tool_takes_at_most(
     world.answer(world.call_of("slow", "run_1"), {"count": 0})
     scored = last_scored(world)
     assert (scored.reason, scored.wasted_ms) == ("branch_not_taken", wasted_ms)
+
+
+@pytest.mark.parametrize(("count", "reason"), [(1, "branch_taken"), (0, "branch_not_taken")])
+def test_a_plan_that_reads_what_runs_early_is_scored_when_the_branch_of_that_is_decided(
+    count: int, reason: str
+) -> None:
+    """`deep` has no condition of its own: it is as sure as `early`, whose result it reads."""
+    world = SessionWorld(catalog=mostly_true(catalog(speculation_depth=2)))
+    early = task("early", reference("quick.next"), condition=[{"node": "d", "outcome": "true"}])
+    side = task("side", "7", condition=[{"node": "e", "outcome": "true"}])
+    tasks = [task("quick", "1"), task("slow", "2"), task("other", "5"), early, side]
+    deep = task("deep", reference("early.next"), "early")
+    decisions = [{"id": "d", "expression": "slow.count > 0"}, {"id": "e", "expression": "other.count > 0"}]
+    world.start({"tasks": [*tasks, deep], "decisions": decisions})
+    world.answer(world.call_of("quick"), {"next": "3"})
+    higher = {context_keys("local", ThresholdContext())[-1]: 0.98}
+    world.catalog = replace(world.catalog, overrides=higher)
+    planned = data_of(world.answer(world.call_of("early"), {"next": "4"}), "speculation.planned")
+    assert (planned.task_id, planned.shadow) == ("deep", False)
+    world.answer(world.call_of("other"), {"count": 1})
+    assert "speculation.scored" not in world.types(), "another decision says nothing of it"
+    world.answer(world.call_of("slow"), {"count": count})
+    scored = [event.data for event in world.events if isinstance(event.data, SpeculationScored)]
+    assert [(item.task_id, item.reason) for item in scored] == [("deep", reason)]
