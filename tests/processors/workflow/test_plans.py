@@ -162,3 +162,19 @@ def test_a_plan_that_reads_what_runs_early_is_scored_when_the_branch_of_that_is_
     world.answer(world.call_of("slow"), {"count": count})
     scored = [event.data for event in world.events if isinstance(event.data, SpeculationScored)]
     assert [(item.task_id, item.reason) for item in scored] == [("deep", reason)]
+
+
+def test_what_reads_one_of_two_branches_stays_where_the_other_was_not_taken() -> None:
+    world = SessionWorld(catalog=mostly_true(catalog(speculation_depth=2)))
+    skipped = task("skipped", "1", condition=[{"node": "e", "outcome": "true"}])
+    early = task("early", "3", "mid", condition=[{"node": "d", "outcome": "true"}])
+    deep = task("deep", reference("skipped.next|early.next"), "early")
+    tasks = [task("other", "5"), skipped, task("mid", "2", "other"), early, deep]
+    decisions = [{"id": "e", "expression": "other.count > 0"}, {"id": "d", "expression": "mid.count > 0"}]
+    world.start({"tasks": tasks, "decisions": decisions})
+    world.answer(world.call_of("other"), {"count": 0})
+    world.answer(world.call_of("early"), {"next": "4"})
+    call_id = world.call_of("deep")
+    world.answer(world.call_of("mid"), {"count": 1})
+    served = data_of(world.answer(call_id, {"text": "four"}), "task.completed")
+    assert (served.task_id, served.served_by) == ("deep", "joined")
