@@ -46,8 +46,7 @@ def resolve_task(draft: Draft, command: Command, data: TaskResolve, decision: De
     kept_graph(run)
     if run.task(data.task_id).status != "unknown":
         raise NotWaiting(f"{data.task_id} of {run.run_id} is {run.task(data.task_id).status}, not unknown")
-    stopped = run.waits.abort is not None or run.status == "aborted"
-    if stopped and data.resolution == "retry":
+    if _stopped(run) and data.resolution == "retry":
         raise NotWaiting(f"{run.run_id} is or was stopped; say whether {data.task_id} was done or not")
     revived = _revives(run, data.resolution)
     if revived:
@@ -84,6 +83,11 @@ def _conclude(draft: Draft, inquiry: Inquiry, resolution: Resolution) -> None:
     revived = _revives(run, resolution) and _has_room(draft)
     _settle(draft, run, inquiry.task_id, resolution, decision, late=True, inquiry=inquiry)
     _go_on(draft, run.run_id, decision if revived else None)
+
+
+def _stopped(run: Run) -> bool:
+    """Whether nothing of a run begins any more, also not again."""
+    return run.waits.abort is not None or run.status == "aborted"
 
 
 def _revives(run: Run, resolution: Resolution) -> bool:
@@ -151,7 +155,7 @@ def _settle(
     asking = draft.session.inquiries.get(_call_id(run, task_id))
     task, graph = run.task(task_id), kept_graph(run)
     roots = {"done": {task_id}, "retry": {task_id}, "not_done": set[str]()}[resolution]
-    opened = () if run.waits.abort else with_dependents(run, graph, roots)
+    opened = () if _stopped(run) else with_dependents(run, graph, roots)
     if resolution == "done":
         opened = tuple(name for name in opened if name != task_id)
     resolved = TaskResolved(
