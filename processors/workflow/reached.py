@@ -32,7 +32,10 @@ _RUN_OVER = CallError(code="RUN_TIMEOUT", type="TIMEOUT", message="the run's tim
 
 
 def reach_deadline(draft: Draft, command: Command, data: DeadlineReach) -> None:
-    """Act on a deadline that is really due; anything else changes nothing and is sent again."""
+    """Act on a deadline that is really due; anything else changes nothing and is sent again.
+
+    The session is one that is known: nobody else has deadlines.
+    """
     if data.due_at_ms > draft.now_ms:
         return
     if data.kind == "speculation":
@@ -60,10 +63,10 @@ def reach_deadline(draft: Draft, command: Command, data: DeadlineReach) -> None:
 
 
 def _give_up_speculation(draft: Draft, data: DeadlineReach) -> None:
-    if draft.runs and data.target in draft.session.verifications:
+    if data.target in draft.session.verifications:
         give_up_overdue(draft, data.target)
         return
-    entry = draft.session.speculations.get(data.target) if draft.runs else None
+    entry = draft.session.speculations.get(data.target)
     if entry is None or entry.status != "running" or joined_tasks(draft, data.target):
         return
     if entry.call.deadline_ms <= draft.now_ms:

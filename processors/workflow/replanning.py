@@ -37,18 +37,18 @@ def replan_run(draft: Draft, command: Command, data: RunReplan, decision: Decisi
     """
     run = live_run(draft, command.run_id)
     waiting_at(run, data.checkpoint_id)
+    assert run.waits.pause is not None
     _check(draft, run, data)
     assert run.graph is not None
     places, number = _places(run, run.graph), len(run.replans) + 1
     workflow = _merged(run.graph, places, data)
     definition = safe_definition(workflow)
     graph = build(workflow, places, number)
-    checkpoint_id = run.waits.pause.checkpoint_id if run.waits.pause else ""
     record_choice(draft, run, "replan", decision)
     discard_all(draft, run.run_id, "replanned")
     replanned = RunReplanned(
         **decision.fields(),
-        checkpoint_id=checkpoint_id,
+        checkpoint_id=run.waits.pause.checkpoint_id,
         number=number,
         definition=definition,
         kept=places,

@@ -89,6 +89,7 @@ def complete_task(
     kept, preview = sanitise_and_preview(payload_value(draft.payload(result)))
     fields = _ended_fields(draft, run, task_id, arguments)
     task = run.task(task_id)
+    assert task.call is not None
     cached = task.replaces and make_room(draft, result_bytes)
     draft.emit(
         TaskCompleted(
@@ -107,8 +108,7 @@ def complete_task(
         ),
         run,
     )
-    if task.call is not None:
-        score_completed(draft, run.run_id, task_id, task.call, tool_ms)
+    score_completed(draft, run.run_id, task_id, task.call, tool_ms)
 
 
 def fail_task(

@@ -22,7 +22,6 @@ from pml.schemas.times import to_rfc3339
 from pml.schemas.workflow import Decision, LiteralValue, Options, Task, Workflow
 
 DEFINITION_BYTES_MAX = 262_144
-_LITERAL_BYTES_MAX = 10_240
 _TYPE_BYTES_MAX = 100
 _USED = "{} was sent before with other content; choose another command_id"
 
@@ -168,7 +167,7 @@ def _safe_task(task: Task) -> Task:
 
 def _safe_literal(name: str, argument: LiteralValue) -> LiteralValue:
     """The value under its name, which may say that it is a secret; else the mark of one cut for its size."""
-    safe = sanitise({name: argument.value}, _LITERAL_BYTES_MAX)
+    safe = sanitise({name: argument.value})
     return LiteralValue(value=safe.get(name, safe) if isinstance(safe, dict) else safe)
 
 
