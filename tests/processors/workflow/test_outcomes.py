@@ -119,3 +119,14 @@ def test_a_task_that_is_tried_again_is_called_whatever_runs_early() -> None:
     early = speculating(world).call_of("c")
     started = data_of(world.due(), "task.started")
     assert (started.task_id, started.served_by, started.call_id == early) == ("x", "call", False)
+
+
+def test_a_second_answer_to_an_attempt_that_failed_changes_nothing() -> None:
+    retried = {"scope": "readonly", "approval": "auto", "retryable": True}
+    world = SessionWorld(catalog=catalog({READ: retried}))
+    world.start({"tasks": [task("a", "1")]})
+    first = world.call_of("a")
+    world.answer(first, code="NETWORK", retryable=True)
+    assert world.answer(first, {"text": "one"}).events == ()
+    world.due()
+    assert world.call_of("a") != first

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.processors.session_world import SessionWorld, catalog, data_of
+from pml.processors.workflow import Input, fail_too_large
+from pml.schemas.calls import CallEnded
+from tests.processors.session_world import OUTCOMES, SessionWorld, catalog, data_of
 from tests.processors.workflow.test_decide import READ, speculating, task
 
 AGAIN = {"scope": "readonly", "approval": "auto", "retryable": {"attempts": 2, "backoff_ms": 60_000}}
@@ -58,3 +60,23 @@ def test_a_speculation_that_a_task_has_joined_ends_with_the_task() -> None:
     world.time_ms += 95_000
     assert world.reach("speculation", call_id, world.time_ms).events == ()
     assert data_of(world.reach("task", "c", world.time_ms), "speculation.ended").cancelled
+
+
+def test_a_retry_that_now_waits_for_a_person_is_not_begun_by_its_deadline_coming_again() -> None:
+    world = waiting_for_a_retry()
+    world.catalog = catalog({READ: AGAIN | {"approval": "hil"}})
+    assert data_of(world.due(), "approval.requested").task_id == "a"
+    step = world.reach("retry", "a", world.time_ms)
+    assert (step.events, step.calls) == ((), ())
+
+
+def test_a_retry_of_a_run_that_has_failed_meanwhile_begins_nothing() -> None:
+    """Its answer was too large for the log, so that the run failed with a task that was still to be tried."""
+    world = waiting_for_a_retry(task("b", "2", tool="files:parse"))
+    ended = CallEnded(call_id=world.call_of("b"), tenant="local", session_id="s1", status="error")
+    source = Input(OUTCOMES, 3, 99, world.time_ms, "local", "s1", ended)
+    world.take(fail_too_large(world.session, source, world.catalog, world.log_end))
+    assert world.types()[-1] == "run.failed"
+    world.time_ms += 61_000
+    step = world.reach("retry", "a", world.time_ms)
+    assert (step.events, step.calls) == ((), ())

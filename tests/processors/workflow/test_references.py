@@ -72,6 +72,11 @@ def test_a_reference_that_leads_nowhere_says_where_it_ended(expression: str, say
     assert says in found.reason
 
 
+def test_a_reference_that_leads_nowhere_is_told_as_it_was_written() -> None:
+    found = look_up("n1.items[2].id", RESULTS)
+    assert found == Missing("n1 has no .items[2].id: 2 leads nowhere")
+
+
 @pytest.mark.parametrize(
     "expression", ["", ".x", "n1.", "n1..x", "n1[x]", "n1[-1]", "n1['x", "n1|", "|n1", "n1 n2", "n1 .x", "9n"]
 )

@@ -100,3 +100,49 @@ def test_a_retry_leaves_what_was_safe_to_fail_and_what_a_replan_went_round() -> 
     assert retried.task_ids == ("c",)
     world.answer(world.call_of("c"))
     assert world.types()[-1] == "run.completed"
+
+
+def test_a_retry_asks_again_only_what_could_not_be_decided() -> None:
+    world = SessionWorld()
+    branch = [{"node": "certain", "outcome": "true"}]
+    tasks: list[dict[str, Any]] = [
+        {"id": "a", "tool": "files:parse"},
+        {"id": "b", "tool": "files:parse", "condition": branch},
+        {"id": "c", "tool": "files:parse", "condition": [{"node": "uncertain", "outcome": "true"}]},
+    ]
+    decisions = [
+        {"id": "certain", "expression": "a.count > 0"},
+        {"id": "uncertain", "expression": "a.nothing > 0"},
+    ]
+    world.start({"tasks": tasks, "decisions": decisions})
+    world.answer(world.call_of("a"), {"count": 1})
+    world.answer(world.call_of("b"))
+    retried = data_of(world.send("run.retry"), "run.retried")
+    assert (retried.task_ids, retried.decision_ids) == (("c",), ("uncertain",))
+
+
+def test_a_retry_leaves_what_was_skipped_behind_a_failure_that_was_safe() -> None:
+    world = SessionWorld()
+    tasks: list[dict[str, Any]] = [
+        {"id": "a", "tool": "files:parse", "safe_to_fail": True},
+        {"id": "b", "tool": "files:parse"},
+        {"id": "c", "tool": "files:parse", "depends_on": ["a"]},
+        {"id": "d", "tool": "files:parse", "depends_on": ["b"]},
+    ]
+    world.start({"tasks": tasks})
+    for name in ("a", "b"):
+        world.answer(world.call_of(name), code="NOT_FOUND")
+    step = world.send("run.retry")
+    assert data_of(step, "run.retried").task_ids == ("b", "d")
+    assert data_of(step, "layer.released").task_ids == ("b",)
+
+
+def test_a_full_session_takes_no_failed_run_up_again() -> None:
+    world = SessionWorld(catalog=catalog(runs_live_max=1))
+    world.start(failing())
+    world.answer(world.call_of("a"), code="NOT_FOUND")
+    world.start(failing(), "run_2")
+    refused = data_of(world.send("run.retry"), "command.rejected")
+    assert (refused.error["code"], refused.error["retryable"]) == ("SESSION_FULL", True)
+    world.answer(world.call_of("a", "run_2"))
+    assert data_of(world.send("run.retry"), "run.retried").task_ids == ("a",)
