@@ -32,14 +32,14 @@ class Expression(Model):
 class ObjectValue(Model):
     """An object of which not everything is written down."""
 
-    type: Literal["object"] = "object"
+    type: Literal["object_of"] = "object_of"
     fields: dict[str, ArgumentValue]
 
 
 class ArrayValue(Model):
     """A list of which not everything is written down."""
 
-    type: Literal["array"] = "array"
+    type: Literal["list_of"] = "list_of"
     items: tuple[ArgumentValue, ...]
 
 

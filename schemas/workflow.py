@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -10,6 +11,7 @@ from pml.schemas.base import Json, Model
 
 TASKS_MAX = 500
 LAYER_TASKS_MAX = 200
+ARGUMENT_DEPTH_MAX = 20
 DEPTH_MAX = 100
 
 OnTimeout = Literal["abort", "continue"]
@@ -37,23 +39,76 @@ class Parameter(Model):
     parameter_name: str = Field(min_length=1, max_length=200)
 
 
-Argument = Annotated[LiteralValue | Reference | Parameter, Field(discriminator="type")]
+class ObjectOf(Model):
+    """An object of which not everything is written down."""
+
+    type: Literal["object_of"] = "object_of"
+    fields: dict[str, Argument]
+
+    @field_validator("fields", mode="before")
+    @classmethod
+    def _bare_values(cls, value: Any) -> Any:
+        return {name: as_argument(item) for name, item in value.items()} if isinstance(value, dict) else value
+
+
+class ListOf(Model):
+    """A list of which not everything is written down."""
+
+    type: Literal["list_of"] = "list_of"
+    items: tuple[Argument, ...]
+
+    @field_validator("items", mode="before")
+    @classmethod
+    def _bare_values(cls, value: Any) -> Any:
+        return [as_argument(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+Argument = Annotated[LiteralValue | Reference | Parameter | ObjectOf | ListOf, Field(discriminator="type")]
+Leaf = LiteralValue | Reference | Parameter
 _KEYS = {
     "literal": {"type", "value"},
     "reference": {"type", "expression"},
     "parameter": {"type", "parameter_name", "parameterName"},
+    "object_of": {"type", "fields"},
+    "list_of": {"type", "items"},
 }
 
 
 def as_argument(value: Any) -> Any:
     """A bare value is a literal; a mapping counts as an argument only in exactly its shape."""
-    if isinstance(value, (LiteralValue, Reference, Parameter)):
+    if isinstance(value, (LiteralValue, Reference, Parameter, ObjectOf, ListOf)):
         return value
     kind = value.get("type") if isinstance(value, dict) else None
     known = isinstance(kind, str) and kind in _KEYS and set(value) <= _KEYS[kind]
     if known and (len(value) == 2 or kind == "literal"):
         return value
     return {"type": "literal", "value": value}
+
+
+def leaves(argument: Argument) -> Iterator[Leaf]:
+    """What an argument is made of, however deep."""
+    if isinstance(argument, (ObjectOf, ListOf)):
+        for item in _inside(argument):
+            yield from leaves(item)
+    else:
+        yield argument
+
+
+def depth_of(argument: Argument) -> int:
+    """How deep objects and lists lie in each other; 0 for what is none."""
+    depth, level = 0, [argument]
+    while level := [inner for item in level for inner in _inside(item)]:
+        depth += 1
+    return depth
+
+
+def _inside(argument: Argument) -> Iterable[Argument]:
+    match argument:
+        case ObjectOf(fields=fields):
+            return fields.values()
+        case ListOf(items=items):
+            return items
+    return ()
 
 
 class Condition(Model):
@@ -84,6 +139,14 @@ class Task(Model):
     @classmethod
     def _bare_values(cls, value: Any) -> Any:
         return {name: as_argument(item) for name, item in value.items()} if isinstance(value, dict) else value
+
+    @field_validator("arguments", mode="after")
+    @classmethod
+    def _not_too_deep(cls, value: dict[str, Argument]) -> dict[str, Argument]:
+        deep = [name for name, argument in value.items() if depth_of(argument) > ARGUMENT_DEPTH_MAX]
+        if deep:
+            raise ValueError(f"argument {deep[0]} is nested deeper than {ARGUMENT_DEPTH_MAX} levels")
+        return value
 
     @field_validator("condition", mode="before")
     @classmethod

@@ -9,7 +9,7 @@ from pml.processors.speculation.guard import Verdict, can_speculate, requires_va
 from pml.schemas.catalog import Capability, ServerTools
 from pml.schemas.identifiers import split_tool
 from pml.schemas.permissions import PermissionFile
-from pml.schemas.workflow import LiteralValue, Reference, Task
+from pml.schemas.workflow import LiteralValue, Reference, Task, leaves
 
 DEPTH_MAX = 5
 
@@ -64,7 +64,7 @@ def _of_tool(task: Task, around: Surroundings) -> Verdict:
     """Only what is written down is known of its arguments; what depends on others counts as unsafe."""
     tool = task.tool or ""
     literals = {name: item.value for name, item in task.arguments.items() if isinstance(item, LiteralValue)}
-    derived = any(isinstance(item, Reference) for item in task.arguments.values())
+    derived = any(isinstance(leaf, Reference) for item in task.arguments.values() for leaf in leaves(item))
     server = around.servers.get(split_tool(tool)[0])
     found = can_speculate(tool, literals, around.permissions, server, from_results=derived)
     return found if found.allowed else Verdict(False, f"{found.reason} ({tool})")

@@ -115,7 +115,9 @@ def _outcome(draft: Draft, run: Run, decision: DecisionNode) -> str:
         if address is not None:
             draft.payload(address)
     expression = full_expression(draft.payload(run.written_at(decision.plan)), decision.id)
-    return conditions.outcome(expression, draft.values(run).results)
+    values = draft.values(run)
+    results = {name: values.results[name] for name in decision.references if name in values.results}
+    return conditions.outcome(expression, {conditions.CONTEXT: values.context} | results)
 
 
 def _end(draft: Draft, run_id: str) -> None:

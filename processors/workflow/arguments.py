@@ -8,12 +8,12 @@ it does not require is left out, and named.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pml.processors.workflow.fields import Fields
 from pml.processors.workflow.references import Missing, alternative, walk
-from pml.schemas.workflow import Argument, LiteralValue, Reference
+from pml.schemas.workflow import Argument, ListOf, LiteralValue, ObjectOf, Reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +92,30 @@ def _resolve(
 
 
 def _value(name: str, argument: Argument, values: Values, mapped: dict[str, str]) -> Any | Missing:
-    if isinstance(argument, LiteralValue):
-        return argument.value
-    if isinstance(argument, Reference):
-        return _referenced(name, argument, values, mapped)
+    match argument:
+        case LiteralValue(value=value):
+            return value
+        case Reference():
+            return _referenced(name, argument, values, mapped)
+        case ObjectOf(fields=fields):
+            found = [_inner(item, values) for item in fields.values()]
+            return _missing(found) or dict(zip(fields, found, strict=True))
+        case ListOf(items=items):
+            found = [_inner(item, values) for item in items]
+            return _missing(found) or found
     if argument.parameter_name in values.context:
         return values.context[argument.parameter_name]
     return Missing(f"the context has no {argument.parameter_name!r}")
+
+
+def _inner(argument: Argument, values: Values) -> Any | Missing:
+    """A part of an argument: no schema says what it is called by, so no mapping chooses its field."""
+    return _value("", argument, replace(values, fields=None), {})
+
+
+def _missing(found: list[Any]) -> Missing | None:
+    """An argument of which a part is missing is missing as a whole."""
+    return next((item for item in found if isinstance(item, Missing)), None)
 
 
 def _referenced(name: str, reference: Reference, values: Values, mapped: dict[str, str]) -> Any | Missing:

@@ -13,7 +13,19 @@ from pml.schemas.catalog import ServerTools
 from pml.schemas.errors import WorkflowInvalid
 from pml.schemas.identifiers import split_tool
 from pml.schemas.sanitiser import sanitise_text
-from pml.schemas.workflow import DEPTH_MAX, LAYER_TASKS_MAX, TASKS_MAX, Parameter, Reference, Task, Workflow
+from pml.schemas.workflow import (
+    DEPTH_MAX,
+    LAYER_TASKS_MAX,
+    TASKS_MAX,
+    Argument,
+    ListOf,
+    ObjectOf,
+    Parameter,
+    Reference,
+    Task,
+    Workflow,
+    leaves,
+)
 
 # Longer than any text of a workflow may be: here nothing is cut.
 _TEXT_BYTES_MAX = 262_144
@@ -116,18 +128,29 @@ def _is_clean(text: str) -> bool:
 def _kept_texts(task: Task) -> Iterator[str]:
     for name, argument in task.arguments.items():
         yield name
-        if isinstance(argument, Reference):
-            yield argument.expression
-        elif isinstance(argument, Parameter):
-            yield argument.parameter_name
+        yield from _argument_texts(argument)
     yield from (condition.outcome for condition in task.condition)
+
+
+def _argument_texts(argument: Argument) -> Iterator[str]:
+    match argument:
+        case Reference(expression=text) | Parameter(parameter_name=text):
+            yield text
+        case ObjectOf(fields=fields):
+            for name, item in fields.items():
+                yield name
+                yield from _argument_texts(item)
+        case ListOf(items=items):
+            for item in items:
+                yield from _argument_texts(item)
 
 
 def _check_expressions(workflow: Workflow) -> None:
     for task in workflow.tasks:
         for name, argument in task.arguments.items():
-            if isinstance(argument, Reference):
-                _check_reference(task.id, name, argument.expression)
+            for leaf in leaves(argument):
+                if isinstance(leaf, Reference):
+                    _check_reference(task.id, name, leaf.expression)
     for decision in workflow.decisions:
         try:
             conditions.parse(decision.expression)
@@ -152,11 +175,11 @@ def _check_names(workflow: Workflow, completed: frozenset[str] = frozenset()) ->
         _known("MISSING_DEPENDENCY", f"task {name} depends on", needed - tasks)
     for item in workflow.decisions:
         reads = conditions.nodes_of(item.expression)
-        _known("MISSING_DEPENDENCY", f"decision {item.id} reads", reads - tasks)
+        _known("MISSING_DEPENDENCY", f"decision {item.id} reads", reads - tasks - {conditions.CONTEXT})
         if not reads:
             raise WorkflowInvalid(
                 "BAD_EXPRESSION",
-                f"decision {item.id} reads no task's result: {item.expression!r}",
+                f"decision {item.id} reads no task's result and nothing of args: {item.expression!r}",
                 node=item.id,
             )
     for task in workflow.tasks:

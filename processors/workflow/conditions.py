@@ -14,6 +14,8 @@ from functools import lru_cache
 from typing import Any
 
 NODES_MAX = 200
+CONTEXT = "args"
+"""The name of the run's initial context, where no task has it."""
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from pml.processors.workflow import conditions, references
-from pml.schemas.workflow import Argument, Condition, Options, Reference, Task, Workflow
+from pml.schemas.workflow import Argument, Condition, Options, Reference, Task, Workflow, leaves
 
 OTHERWISE = "case:default"
 """The outcome of a decision that has no branch of its own for what came out."""
@@ -63,22 +63,30 @@ class Graph:
 def references_of(task: Task) -> frozenset[str]:
     """The tasks whose results a task's arguments read."""
     named = (
-        references.nodes_of(item.expression)
+        references.nodes_of(leaf.expression)
         for item in task.arguments.values()
-        if isinstance(item, Reference)
+        for leaf in leaves(item)
+        if isinstance(leaf, Reference)
     )
     return frozenset().union(*named)
 
 
 def dependencies(workflow: Workflow) -> dict[str, frozenset[str]]:
     """What each task waits for: what it names, what it reads, and what its conditions read."""
-    reads = {item.id: conditions.nodes_of(item.expression) for item in workflow.decisions}
+    reads = {item.id: _reads(workflow, item.expression) for item in workflow.decisions}
     return {
         task.id: frozenset(task.depends_on).union(
             references_of(task), *(reads.get(condition.node, frozenset()) for condition in task.condition)
         )
         for task in workflow.tasks
     }
+
+
+def _reads(workflow: Workflow, expression: str) -> frozenset[str]:
+    """The tasks that a decision reads; `args` is the run's context, where no task is called so."""
+    named = conditions.nodes_of(expression)
+    shadowed = any(task.id == conditions.CONTEXT for task in workflow.tasks)
+    return named if shadowed else named - {conditions.CONTEXT}
 
 
 def layer_numbers(waits: Mapping[str, frozenset[str]]) -> dict[str, int] | None:
@@ -117,7 +125,7 @@ def build(workflow: Workflow, kept: Mapping[str, Sequence[int]] = NOTHING, plan:
     nodes = {task.id: _node(task, waits[task.id], *places[task.id]) for task in workflow.tasks}
     decisions = {
         item.id: DecisionNode(
-            item.id, item.expression, conditions.nodes_of(item.expression), kept.get(item.id, (0, plan))[1]
+            item.id, item.expression, _reads(workflow, item.expression), kept.get(item.id, (0, plan))[1]
         )
         for item in workflow.decisions
     }

@@ -19,7 +19,7 @@ from pml.schemas.events import CommandAttached, CommandRejected, RunStarted
 from pml.schemas.identifiers import derived_run_id
 from pml.schemas.sanitiser import REDACTED, sanitise, sanitise_text
 from pml.schemas.times import to_rfc3339
-from pml.schemas.workflow import Decision, LiteralValue, Options, Task, Workflow
+from pml.schemas.workflow import Argument, Decision, ListOf, LiteralValue, ObjectOf, Options, Task, Workflow
 
 DEFINITION_BYTES_MAX = 262_144
 _TYPE_BYTES_MAX = 100
@@ -158,11 +158,19 @@ def safe_definition(workflow: Workflow) -> dict[str, Any]:
 
 
 def _safe_task(task: Task) -> Task:
-    safe = {
-        name: _safe_literal(name, argument) if isinstance(argument, LiteralValue) else argument
-        for name, argument in task.arguments.items()
-    }
+    safe = {name: _safe_argument(name, argument) for name, argument in task.arguments.items()}
     return task.model_copy(update={"arguments": safe})
+
+
+def _safe_argument(name: str, argument: Argument) -> Argument:
+    match argument:
+        case LiteralValue():
+            return _safe_literal(name, argument)
+        case ObjectOf(fields=fields):
+            return ObjectOf(fields={key: _safe_argument(key, item) for key, item in fields.items()})
+        case ListOf(items=items):
+            return ListOf(items=tuple(_safe_argument(name, item) for item in items))
+    return argument
 
 
 def _safe_literal(name: str, argument: LiteralValue) -> LiteralValue:

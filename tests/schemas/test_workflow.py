@@ -5,9 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from pml.schemas.workflow import LiteralValue, Parameter, Reference, Task, Workflow
+from pml.schemas.workflow import (
+    ARGUMENT_DEPTH_MAX,
+    ListOf,
+    LiteralValue,
+    ObjectOf,
+    Parameter,
+    Reference,
+    Task,
+    Workflow,
+    depth_of,
+    leaves,
+)
 
 
 def argument(value: Any) -> Any:
@@ -31,6 +44,9 @@ def argument(value: Any) -> Any:
         {"type": "reference", "expression": "n1", "more": 1},
         {"type": "parameter", "name": "p"},
         {"type": "literal", "value": 1, "unit": "ms"},
+        {"type": "object", "fields": {"a": 1}},
+        {"type": "array", "items": [1]},
+        {"type": "object_of", "fields": {}, "title": "x"},
     ],
 )
 def test_a_bare_value_is_a_literal(value: Any) -> None:
@@ -45,6 +61,14 @@ def test_a_bare_value_is_a_literal(value: Any) -> None:
         ({"type": "reference", "expression": "n1.x"}, Reference(expression="n1.x")),
         ({"type": "parameter", "parameter_name": "p"}, Parameter(parameter_name="p")),
         ({"type": "parameter", "parameterName": "p"}, Parameter(parameter_name="p")),
+        (
+            {"type": "object_of", "fields": {"a": 1, "b": {"type": "reference", "expression": "n1"}}},
+            ObjectOf(fields={"a": LiteralValue(value=1), "b": Reference(expression="n1")}),
+        ),
+        (
+            {"type": "list_of", "items": ["n1", {"type": "parameter", "parameter_name": "p"}]},
+            ListOf(items=(LiteralValue(value="n1"), Parameter(parameter_name="p"))),
+        ),
     ],
 )
 def test_an_argument_has_exactly_its_shape(value: dict[str, Any], found: Any) -> None:
@@ -52,11 +76,39 @@ def test_an_argument_has_exactly_its_shape(value: dict[str, Any], found: Any) ->
 
 
 @pytest.mark.parametrize(
-    "value", [{"type": "reference", "expression": ""}, {"type": "reference", "expression": 7}]
+    "value",
+    [
+        {"type": "reference", "expression": ""},
+        {"type": "reference", "expression": 7},
+        {"type": "object_of", "fields": [1]},
+        {"type": "list_of", "items": "abc"},
+        {"type": "list_of", "items": [{"type": "reference", "expression": ""}]},
+    ],
 )
 def test_an_argument_of_the_right_shape_and_the_wrong_content_is_a_mistake(value: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         argument(value)
+
+
+def nested(depth: int) -> Any:
+    value: Any = {"type": "reference", "expression": "n1.x"}
+    for _ in range(depth):
+        value = {"type": "list_of", "items": [{"type": "object_of", "fields": {"a": value}}, 1]}
+    return value
+
+
+@given(depth=st.integers(0, ARGUMENT_DEPTH_MAX // 2))
+def test_everything_in_an_argument_is_found(depth: int) -> None:
+    found = list(leaves(argument(nested(depth))))
+
+    assert found == [Reference(expression="n1.x"), *[LiteralValue(value=1)] * depth]
+    assert depth_of(argument(nested(depth))) == 2 * depth
+
+
+@pytest.mark.parametrize("depth", [ARGUMENT_DEPTH_MAX // 2 + 1, 50, 120, 1_000])
+def test_an_argument_that_is_nested_too_deeply_is_refused(depth: int) -> None:
+    with pytest.raises(ValidationError):
+        argument(nested(depth))
 
 
 def test_yaml_booleans_mean_what_was_written() -> None:

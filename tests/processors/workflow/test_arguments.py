@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pml.processors.workflow.arguments import Resolved, Unresolved, Values, resolve, resolve_strictly
 from pml.processors.workflow.fields import RecordedFields
-from pml.schemas.workflow import Argument, LiteralValue, Parameter, Reference
+from pml.schemas.workflow import Argument, ListOf, LiteralValue, ObjectOf, Parameter, Reference
 
 NOTHING = Values(context={}, results={})
 
@@ -35,6 +35,41 @@ def test_a_parameter_comes_from_the_initial_context() -> None:
         {"filePath": Parameter(parameter_name="path")}, Values({"path": "/my/file.txt"}, {})
     )
     assert found == Resolved({"filePath": "/my/file.txt"})
+
+
+MIXED = ObjectOf(
+    fields={
+        "text": reference("n1.content"),
+        "tags": ListOf(items=(LiteralValue(value="a"), Parameter(parameter_name="tag"), reference("n2"))),
+    }
+)
+
+
+def test_an_object_and_a_list_take_their_parts_from_everywhere() -> None:
+    values = Values({"tag": "b"}, {"n1": {"content": "x"}, "n2": 3})
+
+    found = resolve_strictly({"body": MIXED}, values)
+
+    assert found == Resolved({"body": {"text": "x", "tags": ["a", "b", 3]}})
+
+
+def test_an_object_of_which_a_part_is_missing_is_missing_as_a_whole() -> None:
+    values = Values({"tag": "b"}, {"n1": {"content": "x"}})
+
+    strictly = resolve_strictly({"body": MIXED}, values)
+    optional = resolve({"body": MIXED, "n": LiteralValue(value=1)}, values, required={"n"})
+
+    assert isinstance(strictly, Unresolved)
+    assert "n2" in strictly.message
+    assert optional == Resolved({"n": 1}, omitted=("body",))
+
+
+def test_no_mapping_chooses_for_a_part_of_an_argument() -> None:
+    values = Values({}, {"n1": {"content": "x"}}, RecordedFields({"body": "content", "": "content"}))
+
+    found = resolve_strictly({"body": ListOf(items=(reference("n1"),))}, values)
+
+    assert found == Resolved({"body": [{"content": "x"}]})
 
 
 def test_a_reference_to_an_unexecuted_task_is_unresolvable() -> None:

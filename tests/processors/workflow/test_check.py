@@ -21,6 +21,12 @@ def task(task_id: str, **fields: Any) -> dict[str, Any]:
     return {"id": task_id, "tool": "files:read_file", **fields}
 
 
+def inside(expression: str, name: str = "part") -> dict[str, Any]:
+    """An argument in which a reference lies deep."""
+    leaf = {"type": "reference", "expression": expression}
+    return {"path": {"type": "list_of", "items": [1, {"type": "object_of", "fields": {name: leaf}}]}}
+
+
 def reference(expression: str) -> dict[str, Any]:
     return {"path": {"type": "reference", "expression": expression}}
 
@@ -71,9 +77,13 @@ def decision(expression: str) -> dict[str, Any]:
             decision("a.x"),
         ),
         ("BAD_EXPRESSION", "task b, argument path", [A, task("b", arguments=reference("a..x"))], {}),
+        ("BAD_EXPRESSION", "task b, argument path", [A, task("b", arguments=inside("a..x"))], {}),
+        ("MISSING_DEPENDENCY", "task b depends on zz", [A, task("b", arguments=inside("zz"))], {}),
+        ("SECRET_IN_WORKFLOW", "task b: a name", [A, task("b", arguments=inside(f"a['{KEY}']"))], {}),
+        ("SECRET_IN_WORKFLOW", "task b: a name", [A, task("b", arguments=inside("a", name=KEY))], {}),
         ("BAD_EXPRESSION", "decision d: 'a.x >' is not", [A], decision("a.x >")),
         ("BAD_EXPRESSION", "Call is not allowed", [A], decision("len(a.x) > 1")),
-        ("BAD_EXPRESSION", "reads no task's result", [A], decision("1 < 2")),
+        ("BAD_EXPRESSION", "reads no task's result and nothing of args", [A], decision("1 < 2")),
         ("MISSING_DEPENDENCY", "task b depends on zz", [task("b", depends_on=["zz"])], {}),
         ("MISSING_DEPENDENCY", "depends on c, d, e, f, g, h,", [task("b", depends_on=list("hgfedc"))], {}),
         ("MISSING_DEPENDENCY", "task b depends on zz", [task("b", arguments=reference("zz.x"))], {}),
@@ -102,6 +112,23 @@ def test_each_mistake_has_its_own_error(
         check(tasks, **fields)
     assert caught.value.code == code
     assert says in caught.value.message
+
+
+def test_a_decision_may_read_the_context_alone() -> None:
+    graph = check([A, task("b", **ASKS)], **decision("args.mode == 'fast'"))
+
+    assert graph.layers == (("a", "b"),)
+    assert graph.decisions["d"].references == frozenset()
+
+
+def test_a_task_that_is_called_args_is_read_as_a_task() -> None:
+    graph = check([task("args"), task("b", **ASKS)], **decision("args.mode == 'fast'"))
+
+    assert graph.layers == (("args",), ("b",))
+
+
+def test_a_task_waits_for_what_any_part_of_its_arguments_reads() -> None:
+    assert check([A, task("b", arguments=inside("a.x"))]).layers == (("a",), ("b",))
 
 
 def test_a_cycle_behind_other_tasks_is_named_alone() -> None:
