@@ -55,8 +55,8 @@ def open_nodes(draft: Draft, run: Run) -> Iterator[Node]:
     doomed: dict[str, bool] = {}
     for number in range(first, min(first + draft.catalog.policy.speculation_depth, len(layers))):
         for name in layers[number]:
-            task, node = run.task(name), run.node(name)
-            if name in tried or task.status != "pending" or task.barred or _undecidable(run, node):
+            node = run.node(name)
+            if name in tried or run.task(name).barred or not run.unreleased(name) or _undecidable(run, node):
                 continue
             if skip_reason(run, node) is None and not (number > first and _doomed(run, name, doomed)):
                 yield node
