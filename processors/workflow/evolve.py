@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pml.processors.speculation.touches import any_overlap
@@ -77,14 +77,14 @@ def _following(session: Session | None, event: e.Event, time_ms: int) -> Session
     kept = {
         call_id: item
         for call_id, item in session.speculations.items()
-        if not (item.served and item.status == "ready" and item.expires_ms <= time_ms)
+        if not (item.served and item.expires_ms <= time_ms)
     }
     return replace(
         session,
         seq=event.seq,
         last_offset=event.offset,
         last_event_ms=time_ms,
-        speculations=session.speculations if len(kept) == len(session.speculations) else kept,
+        speculations=kept,
     )
 
 
@@ -160,7 +160,6 @@ def _task_completed(session: Session, event: e.Event, data: e.TaskCompleted) -> 
         status="completed",
         call=None,
         approval=None,
-        replaces=False,
         result=address_of(data.result_ref),
     )
     hit = data.served_by in {"speculation", "joined"}
@@ -175,7 +174,7 @@ def _task_failed(session: Session, event: e.Event, data: e.TaskFailed) -> Sessio
     before = run.task(data.task_id)
     if not data.final:
         retry_ms = from_rfc3339(data.retry_at) if data.retry_at else session.last_event_ms
-        waiting = replace(before, status="pending", attempt=data.attempt, retry_ms=retry_ms)
+        waiting = replace(before, status="pending", retry_ms=retry_ms)
         return _with_task(session, run, data.task_id, waiting)
     run = _count_miss(run, data)
     first = run.first_failure or ("" if run.node(data.task_id).safe_to_fail else data.task_id)
@@ -221,7 +220,8 @@ def _task_unverified(session: Session, _: e.Event, data: e.TaskUnverified) -> Se
 
 def _task_skipped(session: Session, event: e.Event, data: e.TaskSkipped) -> Session:
     run = _run(session, event)
-    skipped = replace(run.task(data.task_id), status="skipped", call=None, skip_reason=data.reason)
+    before = run.task(data.task_id)
+    skipped = replace(before, status="skipped", call=None, skip_reason=data.reason)
     return _with_task(session, run, data.task_id, skipped)
 
 
@@ -306,7 +306,7 @@ def _speculation_planned(session: Session, event: e.Event, data: e.SpeculationPl
 def _speculation_scored(session: Session, event: e.Event, data: e.SpeculationScored) -> Session:
     run = _run(session, event)
     scored = _with_run(session, replace(run, plans=_without(run.plans, data.task_id)))
-    return _modelled(scored, data) if data.shadow else scored
+    return _modelled(scored, data)
 
 
 def _modelled(session: Session, data: e.SpeculationScored) -> Session:
@@ -343,12 +343,12 @@ def _speculation_ended(session: Session, event: e.Event, data: e.SpeculationEnde
     ended = replace(session, accounts=_accounted(session.accounts, data, session.last_event_ms))
     if data.fate != "served":
         ended = replace(ended, speculations=_without(session.speculations, data.call_id))
-        return _count_waste(_bar(ended, event, data), event.run_id)
+        return _count_waste(_bar(ended, event, data), event)
     if entry is None:
         return ended
     # A stale result, or one that has no room, was good for the task that had joined it, and for nobody else.
     served = _without(session.speculations, data.call_id)
-    if not entry.stale and entry.status == "ready":
+    if entry.status == "ready":
         served = {**session.speculations, data.call_id: replace(entry, served=True)}
     return replace(ended, speculations=served)
 
@@ -381,18 +381,16 @@ def _bar(session: Session, event: e.Event, data: e.SpeculationEnded) -> Session:
 
     What began before a replan went on only for another run that had joined it: its task was dropped.
     """
-    run = session.runs.get(event.run_id or "")
-    if run is None or not run.live or not (data.fate == "failed" or data.reason in _TRIED_ONCE):
+    run = _run(session, event)
+    if not run.live or not (data.fate == "failed" or data.reason in _TRIED_ONCE):
         return session
     if data.started_seq < run.waits.replanned:
         return session
     return _with_task(session, run, data.task_id, replace(run.task(data.task_id), barred=True))
 
 
-def _count_waste(session: Session, run_id: str | None) -> Session:
-    run = session.runs.get(run_id or "")
-    if run is None:
-        return session
+def _count_waste(session: Session, event: e.Event) -> Session:
+    run = _run(session, event)
     return _with_run(session, replace(run, counts=replace(run.counts, wasted=run.counts.wasted + 1)))
 
 
@@ -411,20 +409,25 @@ def _replaces(session: Session, event: e.Event, data: e.TaskStarted) -> bool:
 def unsettled_touches(session: Session) -> list[str]:
     """What unsafe calls that run, or of which nobody knows, may still change."""
     found = [touch for touches in session.doubtful.values() for touch in touches]
-    for run in session.runs.values():
-        for task in run.tasks.values():
-            if run.live and task.status == "running" and task.call and task.call.effect == "write":
-                found.extend(task.call.touches)
+    for _, _, call in _running_writes(session):
+        found.extend(call.touches)
     return found
+
+
+def _running_writes(session: Session) -> Iterator[tuple[str, str, Call]]:
+    """Run id, task id and call of each unsafe call that runs."""
+    for run in session.runs.values():
+        for task_id, task in run.tasks.items():
+            if task.status == "running" and task.call and task.call.effect == "write":
+                yield run.run_id, task_id, task.call
 
 
 def _crossed(session: Session, touches: tuple[str, ...]) -> Session:
     """A write begins: of others that run and change the same, nobody could tell the effects apart."""
-    for run in session.runs.values():
-        for task_id, task in run.tasks.items():
-            writes = run.live and task.status == "running" and task.call and task.call.effect == "write"
-            if writes and task.call and not task.crossed and any_overlap(task.call.touches, touches):
-                session = _with_task(session, session.runs[run.run_id], task_id, replace(task, crossed=True))
+    for run_id, task_id, call in _running_writes(session):
+        if any_overlap(call.touches, touches):
+            run = session.runs[run_id]
+            session = _with_task(session, run, task_id, replace(run.task(task_id), crossed=True))
     return session
 
 
@@ -461,7 +464,7 @@ def _without_overlapping(session: Session, touches: tuple[str, ...]) -> Session:
     for call_id, entry in session.speculations.items():
         if not any_overlap(entry.call.touches, touches):
             kept[call_id] = entry
-        elif entry.status == "running" and call_id in joined:
+        elif call_id in joined:
             kept[call_id] = replace(entry, stale=True)
     return _keep_out(replace(session, speculations=kept), touches)
 

@@ -27,7 +27,7 @@ def remembered(session: Session, event: e.Event, data: e.Decided) -> Session:
 def ended_run(session: Session, run: Run, status: RunStatus) -> Session:
     """A run after its end. What may be taken up again keeps what that needs, of a bounded number of runs."""
     waits = replace(run.waits, pause=None, abort=None, since_ms=None)
-    ended = replace(run, status=status, waits=waits, plans={})
+    ended = replace(run, status=status, waits=waits)
     if status == "failed" or ended.unknown:
         return _bounded(with_run(session, ended), but=run.run_id)
     return with_run(session, _stripped(ended))
@@ -68,10 +68,8 @@ def _run_replanned(session: Session, event: e.Event, data: e.RunReplanned) -> Se
         run,
         graph=graph,
         tasks={name: task for name, task in run.tasks.items() if name in data.kept},
-        decisions={name: outcome for name, outcome in run.decisions.items() if name in data.kept},
         replans=(*run.replans, address_of(data.payload_ref)),
         first_failure="",
-        plans={name: plan for name, plan in run.plans.items() if name in data.kept},
         waits=replace(run.waits, cleared=first, replanned=event.seq),
     )
     return with_run(session, replanned)
@@ -105,11 +103,10 @@ def _task_resolved(session: Session, event: e.Event, data: e.TaskResolved) -> Se
     changed = replace(run, tasks={**run.tasks, data.task_id: task})
     if task.status == "failed" and not run.node(data.task_id).safe_to_fail:
         changed = replace(changed, first_failure=run.first_failure or data.task_id)
-    doubtful, inquiries = session.doubtful, session.inquiries
     settled = replace(
         session,
-        doubtful=without(doubtful, data.call_id),
-        inquiries=without(inquiries, data.call_id) if data.call_id in inquiries else inquiries,
+        doubtful=without(session.doubtful, data.call_id),
+        inquiries=without(session.inquiries, data.call_id),
     )
     return with_run(settled, _reopened(changed, data))
 
@@ -117,7 +114,7 @@ def _task_resolved(session: Session, event: e.Event, data: e.TaskResolved) -> Se
 def _reopened(run: Run, data: e.Reopened) -> Run:
     """Nothing was begun for these tasks now; their attempts are counted on."""
     gone = {*data.task_ids, *data.decision_ids}
-    if not gone and data.after_layer >= run.layer:
+    if not gone:
         return run
     attempts = {name: run.task(name).attempt for name in data.task_ids}
     again = {name: TaskState(attempt=attempt, earlier=attempt) for name, attempt in attempts.items()}

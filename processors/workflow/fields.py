@@ -51,7 +51,7 @@ class SchemaFields:
         """The one output that is called like the parameter and is of its type."""
         takes = self._schema(self.tool, "input_schema")
         wanted = property_of(takes, argument)
-        if not path.steps and (not types_of(wanted) or value_fits(result, wanted)):
+        if not path.steps and value_fits(result, wanted):
             return None
         gives = self._schema(self.graph.nodes[path.node].tool, "output_schema")
         named = candidates(gives, takes, argument)

@@ -125,7 +125,10 @@ def build(workflow: Workflow, kept: Mapping[str, Sequence[int]] = NOTHING, plan:
     nodes = {task.id: _node(task, waits[task.id], *places[task.id]) for task in workflow.tasks}
     decisions = {
         item.id: DecisionNode(
-            item.id, item.expression, _reads(workflow, item.expression), kept.get(item.id, (0, plan))[1]
+            item.id,
+            item.expression,
+            _reads(workflow, item.expression),
+            kept[item.id][1] if item.id in kept else plan,
         )
         for item in workflow.decisions
     }

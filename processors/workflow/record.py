@@ -161,8 +161,8 @@ def _open(data: bytes) -> dict[str, Any]:
 
 
 def _graph(item: list[Any], definitions: Callable[[str], bytes | None]) -> Graph | MissingDefinition | None:
-    live, kept = item[1] in {"running", "waiting"}, bool(item[11])
-    if not (live or kept):
+    """A run that goes on, or may be taken up again, has tasks; of others neither these nor the graph is kept."""
+    if not item[11]:
         return None
     replans = item[18][-1] if len(item) > 18 and item[18] else []
     name = f"{item[0]}/{len(replans)}" if replans else item[0]

@@ -128,7 +128,7 @@ class TaskState:
     @property
     def awaits_approval(self) -> bool:
         """Whether a person has been asked and has not answered."""
-        return self.status == "pending" and self.approval is not None and not self.approval.granted
+        return self.approval is not None and not self.approval.granted
 
     @property
     def ended(self) -> bool:
@@ -351,8 +351,3 @@ class Session:
         """Whether a run of it has not ended, or an answer is awaited."""
         awaited = bool(self.verifications or self.inquiries)
         return awaited or any(run.live for run in self.runs.values())
-
-    @property
-    def run_ids(self) -> tuple[str, ...]:
-        """The runs it remembers, oldest first."""
-        return tuple(self.runs)

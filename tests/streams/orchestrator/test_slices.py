@@ -59,7 +59,7 @@ async def test_events_of_all_inputs_lie_one_after_the_other_from_the_expected_of
     assert part.end == 100 + len(events)
     assert (part.inputs, part.handled, part.causes) == (3, {"pml.commands": 2}, {"pml.commands": 2})
     assert part.sessions.keys() == {b"local/s", b"local/t"}
-    assert part.sessions[session_key("local", "s")].run_ids == ("r0", "r1")
+    assert tuple(part.sessions[session_key("local", "s")].runs) == ("r0", "r1")
     assert len(part.messages) == 3
 
 
