@@ -221,7 +221,7 @@ def _task_unverified(session: Session, _: e.Event, data: e.TaskUnverified) -> Se
 def _task_skipped(session: Session, event: e.Event, data: e.TaskSkipped) -> Session:
     run = _run(session, event)
     before = run.task(data.task_id)
-    skipped = replace(before, status="skipped", call=None, skip_reason=data.reason)
+    skipped = replace(before, status="skipped", call=None, approval=None, skip_reason=data.reason)
     return _with_task(session, run, data.task_id, skipped)
 
 

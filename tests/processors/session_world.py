@@ -31,6 +31,7 @@ from pml.processors.workflow import (
     needs,
 )
 from pml.processors.workflow.evolve import joined_calls
+from pml.processors.workflow.state import Run
 from pml.schemas.calls import CallEnded, CallError, CallRun, ToolResult
 from pml.schemas.catalog import CatalogRecord, PermissionRecord, ServerTools, Tool, ToolHints
 from pml.schemas.codec import decode_event, encode
@@ -246,6 +247,8 @@ class SessionWorld:
         for call_id, entry in session.speculations.items():
             live = session.runs[entry.run_id].live
             assert entry.served or live or call_id in joined, "a speculation outlived its run"
+        for run in session.runs.values():
+            self.check_tasks(run)
         began_now = {
             name: definition_record(event)
             for event in step.events
@@ -259,6 +262,13 @@ class SessionWorld:
         assert began >= self.derived(session) - before, "a call that must run was not sent"
         if not self.gone:
             assert began <= self.derived(session), "a call was sent that must not run"
+
+    def check_tasks(self, run: Run) -> None:
+        """Nothing of a run that has ended runs, and what has ended keeps its result and no more."""
+        for name, task in run.tasks.items():
+            assert run.live or task.status != "running", f"{name} runs, and its run has ended"
+            if task.ended and task.status != "unknown":
+                assert (task.call, task.approval) == (None, None), f"{name} has ended, and takes room"
 
     def derived(self, session: Session) -> set[bytes]:
         """All calls that must be running in a state, as bytes, but those whose arguments are gone."""

@@ -150,3 +150,16 @@ def test_what_is_settled_once_a_run_was_stopped_opens_nothing() -> None:
     assert world.types()[-1] != "run.failed"
     assert world.send("run.abort").events[-1].type == "run.aborted"
     assert data_of(world.send("task.resolve", data=DONE), "task.resolved").task_ids == ()
+@pytest.mark.parametrize(("resolution", "status"), [("done", "completed"), ("not_done", "failed")])
+def test_an_approved_write_that_was_settled_keeps_neither_call_nor_approval(
+    resolution: str, status: str
+) -> None:
+    world = SessionWorld()
+    delete = task("w", "1", tool="files:delete_file")
+    asked = data_of(world.start({"tasks": [delete, task("x", "9")]}), "approval.requested")
+    world.send("approval.decide", data={"approval_id": asked.approval_id, "decision": "approve"})
+    world.answer(world.call_of("w"), code="TIMEOUT")
+    world.send("task.resolve", data={"task_id": "w", "resolution": resolution})
+    assert world.session is not None
+    settled = world.session.runs["run_1"].task("w")
+    assert (settled.status, settled.call, settled.approval) == (status, None, None)
