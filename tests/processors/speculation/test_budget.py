@@ -72,6 +72,8 @@ def test_waste_stops_it_until_the_next_hour() -> None:
     world.time_ms += 1
     world.answer(world.call_of("b", "run_2"))
     assert started(world) == 2
+    world.answer(world.call_of("r1"), duration_ms=1_000, code="NETWORK")
+    assert started(world) == 3, "what an hour wasted is not held against the next"
 
 
 def test_a_call_that_a_task_joined_takes_no_room() -> None:
@@ -125,9 +127,12 @@ def test_shadow_mode_wastes_so_much_in_an_hour() -> None:
         wasted += 12_000 if planned(world) > number else 0
     assert (planned(world), wasted) == (3, 36_000), "30 s an hour, as far as the last one was not begun"
     world.time_ms += HOUR_MS
-    world.start(workflow(1), "run_9")
-    world.answer(world.call_of("a", "run_9"))
-    assert planned(world) == 4
+    for number in (9, 10):
+        world.start(workflow(1), f"run_{number}")
+        world.answer(world.call_of("a", f"run_{number}"))
+        world.time_ms += 12_000
+        world.send("run.abort", f"run_{number}")
+    assert planned(world) == 5, "what an hour wasted is not held against the next"
 
 
 def test_shadow_mode_has_what_real_calls_left_of_the_hours_waste() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pml.processors.workflow.graph import build, layer_numbers
+from pml.processors.workflow.graph import as_task, build, layer_numbers
 from pml.schemas.workflow import Workflow
 
 
@@ -63,3 +64,38 @@ def test_a_task_waits_for_what_it_names_what_it_reads_and_what_its_conditions_re
     assert graph.nodes["e"].references == {"b", "c"}
     assert graph.layers == (("a", "b", "c", "d"), ("e",))
     assert graph.outcomes_of("q") == {"true"}
+
+
+def plan(*tasks: dict[str, Any], **decisions: str) -> Workflow:
+    """Tasks of one tool, and decisions with their expressions."""
+    named = [{"id": name, "expression": expression} for name, expression in decisions.items()]
+    return Workflow.model_validate(
+        {"tasks": [{"tool": "files:x", **task} for task in tasks], "decisions": named}
+    )
+
+
+def test_each_decision_has_outcomes_of_its_own() -> None:
+    behind = [{"id": name, "condition": {"node": name.upper(), "outcome": name}} for name in "pq"]
+    graph = build(plan({"id": "a"}, *behind, P="a.x", Q="a.y"))
+    assert (graph.outcomes_of("P"), graph.outcomes_of("Q")) == ({"p"}, {"q"})
+
+
+def test_what_is_new_comes_below_what_stays_and_has_the_number_of_its_plan() -> None:
+    """What stays keeps its place, also where what it waited for is gone."""
+    tasks = plan({"id": "a"}, {"id": "b", "depends_on": ["gone"]}, {"id": "c"}, P="a.x", Q="b.x")
+    graph = build(tasks, {"a": (0, 0), "b": (2, 1), "P": (0, 1)}, 2)
+    places = {node.id: (node.layer, node.plan) for node in graph.nodes.values()}
+    assert places == {"a": (0, 0), "b": (2, 1), "c": (3, 2)}
+    assert {item.id: item.plan for item in graph.decisions.values()} == {"P": 1, "Q": 2}
+
+
+@given(dag=waits(), timeout_s=st.none() | st.integers(1, 600_000).map(lambda ms: ms / 1_000))
+def test_a_node_is_written_down_as_the_task_it_came_from(
+    dag: dict[str, frozenset[str]], timeout_s: float | None
+) -> None:
+    """What it waits for in one order, so that an event says the same in every process."""
+    tasks = [
+        {"id": name, "depends_on": sorted(needed), "timeout_s": timeout_s} for name, needed in dag.items()
+    ]
+    workflow = plan(*tasks)
+    assert tuple(map(as_task, build(workflow).nodes.values())) == workflow.tasks

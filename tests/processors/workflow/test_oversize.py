@@ -201,11 +201,15 @@ def test_whatever_of_the_run_is_at_work_is_given_up_also_what_began_early() -> N
 def test_a_run_that_failed_while_it_waited_for_a_decision_can_be_retried() -> None:
     found = world()
     waiting = {"per_layer_validation": True}
-    found.start({"tasks": [parse("a1"), *reads(1, "a1")], "options": waiting}, context={"r0": "a"})
+    tasks = [parse("a1"), *reads(1, "a1"), *reads(1, "r0", name="s")]
+    found.start({"tasks": tasks, "options": waiting}, context={"r0": "a", "s0": "b"})
     found.answer(found.call_of("a1"))
     found.take(reach(found, "decision", "k1"))
     step = found.send("run.retry")
-    assert [event.type for event in step.events] == ["run.retried", "layer.released", "task.started"]
+    assert [event.type for event in step.events][:3] == ["run.retried", "layer.released", "task.started"]
+    waits = found.answer(found.call_of("r0"))
+    assert waits.session is not None
+    assert waits.session.runs["run_1"].status == "waiting"
 
 
 def test_a_persons_question_ends_with_its_run_and_is_asked_again_when_that_is_retried() -> None:

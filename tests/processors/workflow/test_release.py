@@ -21,13 +21,10 @@ def test_a_call_that_needs_nobodys_word_any_more_does_not_name_one() -> None:
     world.send("approval.decide", data=word)
     world.answer(world.call_of("a"), code="NETWORK", retryable=True)
     world.catalog = catalog({"files:delete_file": {**DELETE, "approval": "auto"}})
-    started = [
-        event.data.approval_id
-        for event in [*world.events, *world.due().events]
-        if event.type == "task.started"
-    ]  # type: ignore[attr-defined]
-    assert started[0] == asked.approval_id
-    assert started[-1] is None
+    step = world.due()
+    started: list[Any] = [event.data for event in world.of_type("task.started")]
+    assert [data.approval_id for data in started] == [asked.approval_id, None]
+    assert [call.approval_id for call in step.calls] == [None]
 
 
 def test_what_a_tool_answered_before_it_was_defined_anew_serves_nobody() -> None:

@@ -27,6 +27,7 @@ def kept(world: SessionWorld) -> list[str]:
 
 
 def test_the_newest_failed_runs_keep_what_a_retry_needs() -> None:
+    assert KEPT_RUNS_MAX == 16
     world = failed_runs(KEPT_RUNS_MAX + 2)
     assert kept(world) == [f"run_{number}" for number in range(2, KEPT_RUNS_MAX + 2)]
     refused = data_of(world.send("run.retry", "run_0"), "command.rejected")
@@ -41,6 +42,27 @@ def test_runs_with_a_task_of_unknown_outcome_are_given_up_last() -> None:
         world.answer(world.call_of("a", f"run_{number}"), code="NOT_FOUND")
     assert kept(world)[:3] == ["run_0", "run_1", "run_6"]
     assert len(kept(world)) == KEPT_RUNS_MAX
+
+
+def test_runs_that_go_on_or_went_well_take_no_failed_runs_place() -> None:
+    world = failed_runs(KEPT_RUNS_MAX - 1)
+    for number in range(3):
+        world.start(failing(), f"well_{number}")
+        world.answer(world.call_of("a", f"well_{number}"))
+        world.start(failing(), f"live_{number}")
+    world.start(failing(), "run_last")
+    world.answer(world.call_of("a", "run_last"), code="NOT_FOUND")
+    assert {"run_0", "live_0", "run_last"} <= set(kept(world))
+
+
+def test_the_run_that_failed_just_now_is_kept_however_early_it_began() -> None:
+    world = SessionWorld(catalog=catalog(runs_live_max=100), checked_every=50)
+    world.start(failing(), "first")
+    for number in range(KEPT_RUNS_MAX):
+        world.start(failing(), f"run_{number}")
+        world.answer(world.call_of("a", f"run_{number}"), code="NOT_FOUND")
+    world.answer(world.call_of("a", "first"), code="NOT_FOUND")
+    assert kept(world) == ["first", *(f"run_{number}" for number in range(1, KEPT_RUNS_MAX))]
 
 
 def test_a_failed_run_needs_its_definition_to_be_read_back() -> None:
