@@ -161,7 +161,7 @@ def _open(data: bytes) -> dict[str, Any]:
 
 
 def _graph(item: list[Any], definitions: Callable[[str], bytes | None]) -> Graph | MissingDefinition | None:
-    """A run that goes on, or may be taken up again, has tasks; of others neither these nor the graph is kept."""
+    """What goes on, or may be taken up again, has tasks; of other runs neither tasks nor graph is kept."""
     if not item[11]:
         return None
     replans = item[18][-1] if len(item) > 18 and item[18] else []
@@ -185,8 +185,8 @@ def _address_out(address: Address | None, topics: list[str]) -> list[int] | None
     return [topics.index(address[0]), address[1], address[2]]
 
 
-def _address_in(item: list[int] | None, topics: list[str]) -> Address | None:
-    return None if item is None else (topics[item[0]], item[1], item[2])
+def _address_in(item: list[int], topics: list[str]) -> Address:
+    return topics[item[0]], item[1], item[2]
 
 
 def _run_out(run: Run, topics: list[str]) -> list[Any]:
@@ -239,17 +239,14 @@ def _waits_in(row: list[Any]) -> Waits:
 
 
 def _replans_in(row: list[Any], topics: list[str]) -> tuple[Address, ...]:
-    addresses = (_address_in(address, topics) for address in row[-1])
-    return tuple(address for address in addresses if address is not None)
+    return tuple(_address_in(address, topics) for address in row[-1])
 
 
 def _run_in(item: list[Any], topics: list[str], graph: Graph | None) -> Run:
-    payload = _address_in(item[2], topics)
-    assert payload is not None
     return Run(
         run_id=item[0],
         status=item[1],
-        payload=payload,
+        payload=_address_in(item[2], topics),
         payload_hash=item[3],
         started_ms=item[4],
         deadline_ms=item[5],
@@ -302,7 +299,7 @@ def _task_in(row: list[Any], topics: list[str]) -> TaskState:
         attempt=attempt,
         served_by=_SERVED[served_by],
         **{name: bool(early & 1 << place) for place, name in enumerate(_FLAGS)},
-        result=_address_in(result, topics),
+        result=_address_in(result, topics) if result else None,
         serves=serves,
         skip_reason=skip_reason or "",
         retry_ms=retry_ms,
@@ -359,7 +356,8 @@ def _speculation_out(item: Speculation, topics: list[str]) -> list[Any]:
 
 def _speculation_in(row: list[Any], topics: list[str]) -> Speculation:
     sources = _sources_in(row[14] if len(row) > 14 else [], topics)
-    values = [*row[:5], _call_in(row[5]), *row[6:9], _address_in(row[9], topics), *row[10:14], sources]
+    result = _address_in(row[9], topics) if row[9] else None
+    values = [*row[:5], _call_in(row[5]), *row[6:9], result, *row[10:14], sources]
     return Speculation(*values)
 
 
@@ -391,6 +389,4 @@ def _sources_in(rows: list[Any], topics: list[str]) -> tuple[Source, ...]:
 
 
 def _source_in(row: list[Any], topics: list[str]) -> Source:
-    result = _address_in(row[2], topics)
-    assert result is not None
-    return Source(row[0], row[1], result)
+    return Source(row[0], row[1], _address_in(row[2], topics))

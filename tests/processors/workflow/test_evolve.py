@@ -11,7 +11,7 @@ from pml.schemas.catalog import CatalogRecord
 from pml.schemas.errors import LogCorrupted
 from pml.schemas.events import Event, InternalEnded, SpeculationScored
 from tests.processors.session_world import SessionWorld, catalog, data_of
-from tests.processors.workflow.test_decide import READ, reference, speculating, task
+from tests.processors.workflow.test_decide import FORK, READ, reference, speculating, task
 
 READS = {"scope": "readonly", "approval": "auto"}
 
@@ -239,10 +239,12 @@ def test_a_used_result_that_made_room_serves_nobody_any_more() -> None:
 
 
 def test_a_result_that_has_no_room_serves_whoever_joined_its_call_and_nobody_else() -> None:
-    world = speculating(SessionWorld(catalog=catalog(cache_bytes=10)))
+    world = SessionWorld(catalog=catalog(cache_bytes=10))
+    world.start({"tasks": [*FORK["tasks"], task("d", "4", "b", tool="files:parse")]})
+    world.answer(world.call_of("a"), {"next": "3"})
     world.answer(world.call_of("b"))
     joined = world.answer(world.call_of("c"), {"text": "three"})
-    assert data_of(joined, "task.completed").served_by == "joined"
+    assert [event.type for event in joined.events] == ["task.completed", "speculation.ended"]
     again = world.start({"tasks": [task("x", "3")]}, "run_2")
     assert data_of(again, "task.started").served_by == "call"
 
