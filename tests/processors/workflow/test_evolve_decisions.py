@@ -96,3 +96,12 @@ def test_what_is_skipped_before_its_next_attempt_keeps_neither_call_nor_approval
     assert world.session is not None
     skipped = world.session.runs["run_1"].task("a")
     assert (skipped.status, skipped.call, skipped.approval) == ("skipped", None, None)
+
+
+def test_what_is_settled_and_opens_nothing_releases_no_layer() -> None:
+    later = [parse("x"), parse("y", "x"), parse("z", "y")]
+    world = write_of_unknown_outcome(*later, per_layer_validation=True, speculation="off")
+    world.answer(world.call_of("x"))
+    world.send("run.continue")
+    world.send("task.resolve", data={"task_id": "w", "resolution": "not_done"})
+    assert world.answer(world.call_of("y")).events[-1].type == "decision.required"
