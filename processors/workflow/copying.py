@@ -9,23 +9,26 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 S = TypeVar("S")
 
+
+def _copied(state: S, /, **changes: Any) -> S:
+    """The state with other values in some fields.
+
+    Raises:
+        TypeError: a field that it does not have.
+    """
+    kind: Any = type(state)
+    copy: S = object.__new__(kind)
+    for name in kind.__dataclass_fields__:
+        object.__setattr__(copy, name, changes.pop(name) if name in changes else getattr(state, name))
+    if changes:
+        raise TypeError(f"{kind.__name__} has no {', '.join(changes)}")
+    return copy
+
+
 if TYPE_CHECKING:  # a checker knows which fields may be given
     from dataclasses import replace
 else:
-
-    def replace(state: S, /, **changes: Any) -> S:
-        """The state with other values in some fields.
-
-        Raises:
-            TypeError: a field that it does not have.
-        """
-        kind = type(state)
-        copy = object.__new__(kind)
-        for name in kind.__dataclass_fields__:
-            object.__setattr__(copy, name, changes.pop(name) if name in changes else getattr(state, name))
-        if changes:
-            raise TypeError(f"{kind.__name__} has no {', '.join(changes)}")
-        return copy
+    replace = _copied
 
 
 __all__ = ["replace"]
