@@ -150,6 +150,8 @@ def test_what_is_settled_once_a_run_was_stopped_opens_nothing() -> None:
     assert world.types()[-1] != "run.failed"
     assert world.send("run.abort").events[-1].type == "run.aborted"
     assert data_of(world.send("task.resolve", data=DONE), "task.resolved").task_ids == ()
+
+
 @pytest.mark.parametrize(("resolution", "status"), [("done", "completed"), ("not_done", "failed")])
 def test_an_approved_write_that_was_settled_keeps_neither_call_nor_approval(
     resolution: str, status: str
