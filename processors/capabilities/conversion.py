@@ -1,0 +1,129 @@
+"""From a structure to the workflow that runs it (DESIGN §6; spec story 10.5, AC 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pml.schemas.structure import (
+    ArgumentValue,
+    ArrayValue,
+    CapabilityNode,
+    DecisionNode,
+    Expression,
+    JoinNode,
+    LoopNode,
+    ObjectValue,
+    Structure,
+    StructureEdge,
+    StructureNode,
+    TaskNode,
+)
+from pml.schemas.workflow import (
+    Argument,
+    Decision,
+    ListOf,
+    ObjectOf,
+    Task,
+    Workflow,
+)
+
+
+def obstacles(structure: Structure) -> tuple[str, ...]:
+    """Why a structure cannot be run as a workflow, one reason for each place; none where it can."""
+    found = [f"line {item.line}: {item.reason}" for item in structure.unsupported]
+    found += [f"line {node.line}: {reason}" for node in structure.nodes for reason in _of_node(node)]
+    if not any(isinstance(node, TaskNode) for node in structure.nodes):
+        found.append("it calls no tool")
+    return tuple(dict.fromkeys(found))
+
+
+def workflow_of(structure: Structure) -> Workflow:
+    """The workflow that makes the calls of a program in their order and under their conditions.
+
+    A task waits for the calls before it in the program, through whatever lies between; what runs at the same
+    time in the program waits for the same calls.
+
+    Raises:
+        ValueError: there are obstacles.
+    """
+    reasons = obstacles(structure)
+    if reasons:
+        raise ValueError("; ".join(reasons))
+    before = _before(structure)
+    tasks = [node for node in structure.nodes if isinstance(node, TaskNode)]
+    asked = {condition.node for task in tasks for condition in task.conditions}
+    return Workflow(
+        tasks=tuple(_task(node, before[node.id]) for node in tasks),
+        decisions=tuple(
+            Decision(id=node.id, expression=node.expression or "")
+            for node in structure.nodes
+            if isinstance(node, DecisionNode) and node.id in asked
+        ),
+    )
+
+
+def _task(node: TaskNode, before: tuple[str, ...]) -> Task:
+    return Task(
+        id=node.id,
+        tool=node.tool,
+        arguments={name: _argument(value) for name, value in node.arguments.items()},
+        depends_on=before,
+        condition=node.conditions,
+        safe_to_fail=node.safe_to_fail,
+    )
+
+
+def _argument(value: ArgumentValue) -> Argument:
+    match value:
+        case ObjectValue(fields=fields):
+            return ObjectOf(fields={name: _argument(item) for name, item in fields.items()})
+        case ArrayValue(items=items):
+            return ListOf(items=tuple(map(_argument, items)))
+    assert not isinstance(value, Expression), "an obstacle was passed over"
+    return value
+
+
+def _of_node(node: StructureNode) -> Iterator[str]:
+    match node:
+        case TaskNode(arguments=arguments):
+            yield from (
+                f"`{expression.expression or expression.code}` has to be computed while it runs"
+                for value in arguments.values()
+                for expression in _expressions(value)
+            )
+        case CapabilityNode(capability=name):
+            yield f"it calls the capability `{name}`"
+        case DecisionNode(expression=None, condition=condition):
+            yield f"`{condition}` has to be decided in the program's language"
+        case LoopNode():
+            yield "it repeats calls for each item of a result"
+        case JoinNode(settled=True):
+            yield "it goes on whether or not a call failed"
+
+
+def _expressions(value: ArgumentValue) -> Iterator[Expression]:
+    match value:
+        case Expression():
+            yield value
+        case ObjectValue(fields=fields):
+            for item in fields.values():
+                yield from _expressions(item)
+        case ArrayValue(items=items):
+            for item in items:
+                yield from _expressions(item)
+
+
+def _before(structure: Structure) -> Mapping[str, tuple[str, ...]]:
+    """The nearest calls before each node; edges lead from earlier nodes to later ones."""
+    calls = {node.id for node in structure.nodes if isinstance(node, TaskNode)}
+    incoming: dict[str, list[StructureEdge]] = {node.id: [] for node in structure.nodes}
+    for edge in structure.edges:
+        if edge.type != "provides":
+            incoming[edge.target].append(edge)
+    found: dict[str, tuple[str, ...]] = {}
+    for node in structure.nodes:
+        nearest = (
+            (edge.source,) if edge.source in calls else found[edge.source] for edge in incoming[node.id]
+        )
+        found[node.id] = tuple(dict.fromkeys(name for names in nearest for name in names))
+    return found
