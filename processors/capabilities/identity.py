@@ -1,0 +1,149 @@
+"""What makes two programs the same capability, and what a capability is called (DESIGN §6)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Callable, Collection
+from typing import Any
+
+from pml.schemas.canonical import canonical_json
+from pml.schemas.structure import (
+    ArgumentValue,
+    ArrayValue,
+    CapabilityNode,
+    Expression,
+    LoopNode,
+    ObjectValue,
+    Structure,
+    StructureNode,
+    StructureParameter,
+    TaskNode,
+)
+from pml.schemas.workflow import LiteralValue, Parameter
+
+NAME_CHARACTERS_MAX = 60
+_SEPARATORS = re.compile(r"[^a-z0-9]+")
+_ARGS = re.compile(r"\bargs\.([A-Za-z_]\w*)")
+
+
+def parameterised(structure: Structure) -> Structure:
+    """The same structure, in which every literal argument is a parameter with that default.
+
+    A parameter is named after its argument, with a number where the name is taken. The same literal under
+    the same name is one parameter: whoever changes it means all of them.
+    """
+    names = _Names(structure.parameters)
+    nodes = tuple(_with_arguments(node, names.of_literal) for node in structure.nodes)
+    return structure.model_copy(update={"nodes": nodes, "parameters": tuple(names.known.values())})
+
+
+def capability_id(structure: Structure) -> str:
+    """`cap_` and 12 digits that depend on what is done, not on names of variables or on literals.
+
+    Programs with the same calls, order, conditions and flow of data have the same one, in either language.
+    """
+    numbers: dict[str, int] = {}
+
+    def numbered(name: str) -> str:
+        return f"p{numbers.setdefault(name, len(numbers) + 1)}"
+
+    general = parameterised(structure)
+    told = {
+        "nodes": [_told(node, numbered) for node in general.nodes],
+        "edges": sorted(
+            [edge.source, edge.target, edge.type, edge.outcome or ""]
+            for edge in general.edges
+            if edge.type != "provides"
+        ),
+        "result": None if general.result is None else _told_argument(general.result, numbered),
+    }
+    return f"cap_{hashlib.blake2b(canonical_json(told), digest_size=6).hexdigest()}"
+
+
+def capability_name(intent: str, taken: Collection[str]) -> str:
+    """A name out of an intent, which nobody of the tenant has yet."""
+    plain = unicodedata.normalize("NFKD", intent).encode("ascii", "ignore").decode().lower()
+    slug = _SEPARATORS.sub("-", plain).strip("-")[:NAME_CHARACTERS_MAX].strip("-") or "capability"
+    numbered = (f"{slug}-{number}" for number in range(2, len(taken) + 3))
+    return next(name for name in (slug, *numbered) if name not in taken)
+
+
+class _Names:
+    """The parameters so far, and which literal each stands for."""
+
+    def __init__(self, parameters: Collection[StructureParameter]) -> None:
+        self.known = {item.name: item for item in parameters}
+        self._literals: dict[tuple[str, bytes], str] = {}
+
+    def of_literal(self, name: str, literal: LiteralValue) -> Parameter:
+        """The parameter that stands for a literal of this name."""
+        key = (name, canonical_json(literal.value))
+        if key not in self._literals:
+            self._literals[key] = self._free(name)
+            self.known[self._literals[key]] = StructureParameter(
+                name=self._literals[key], required=False, default=literal.value
+            )
+        return Parameter(parameter_name=self._literals[key])
+
+    def _free(self, name: str) -> str:
+        numbered = (f"{name}_{number}" for number in range(2, len(self.known) + 3))
+        return next(each for each in (name, *numbered) if each not in self.known)
+
+
+def _with_arguments(
+    node: StructureNode, of_literal: Callable[[str, LiteralValue], Parameter]
+) -> StructureNode:
+    if not isinstance(node, (TaskNode, CapabilityNode)):
+        return node
+
+    def general(name: str, value: ArgumentValue) -> ArgumentValue:
+        match value:
+            case LiteralValue():
+                return of_literal(name, value)
+            case ObjectValue(fields=fields):
+                return ObjectValue(fields={key: general(key, item) for key, item in fields.items()})
+            case ArrayValue(items=items):
+                return ArrayValue(items=tuple(general(name, item) for item in items))
+        return value
+
+    return node.model_copy(
+        update={"arguments": {name: general(name, value) for name, value in node.arguments.items()}}
+    )
+
+
+def _told(node: StructureNode, numbered: Callable[[str], str]) -> dict[str, Any]:
+    """A node without what its author called things, and without where it stood."""
+    told = node.model_dump(mode="json", exclude={"line", "arguments", "condition", "names", "items", "each"})
+    match node:
+        case TaskNode(arguments=arguments) | CapabilityNode(arguments=arguments):
+            told["arguments"] = {
+                name: _told_argument(value, numbered) for name, value in sorted(arguments.items())
+            }
+        case LoopNode(items=items, each=each):
+            told["items"] = _told_argument(items, numbered)
+            told["each"] = None if each is None else _told_argument(each, numbered)
+    if node.type == "decision":
+        told["expression"] = _told_expression(node.expression or node.condition, numbered)
+    return told
+
+
+def _told_argument(value: ArgumentValue, numbered: Callable[[str], str]) -> Any:
+    match value:
+        case Parameter(parameter_name=name):
+            return {"parameter": numbered(name)}
+        case Expression(expression=expression, code=code, names=names):
+            told = {name: _told_argument(item, numbered) for name, item in sorted(names.items())}
+            return {"expression": _told_expression(expression or code, numbered)} | (
+                {} if expression else {"names": told}
+            )
+        case ObjectValue(fields=fields):
+            return {"fields": {name: _told_argument(item, numbered) for name, item in sorted(fields.items())}}
+        case ArrayValue(items=items):
+            return {"items": [_told_argument(item, numbered) for item in items]}
+    return value.model_dump(mode="json")
+
+
+def _told_expression(text: str, numbered: Callable[[str], str]) -> str:
+    return _ARGS.sub(lambda found: f"args.{numbered(found.group(1))}", text)
