@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from pml.processors.workflow import conditions
@@ -75,7 +74,7 @@ def settle_branches(draft: Draft, run_id: str) -> None:
     early = {entry.task_id for entry in unused(draft, run_id)}
     unsure = {task_id for task_id, plan in run.plans.items() if plan.confidence < plan.threshold}
     for task_id in sorted(early | unsure):
-        conditions = list(_conditions(run, task_id))
+        conditions = _conditions(run, task_id)
         taken = [takes(run, item.node, item.outcome) for item in conditions if item.node in run.decisions]
         if not all(taken):
             discard_for_task(draft, run_id, task_id, "branch_not_taken")
@@ -83,13 +82,20 @@ def settle_branches(draft: Draft, run_id: str) -> None:
             score(draft, run_id, task_id, "branch_taken", success=True)
 
 
-def _conditions(run: Run, task_id: str) -> Iterator[Condition]:
-    """What a task runs under: its own conditions, and those of what it reads that has not run."""
-    node = run.node(task_id)
-    yield from node.conditions
-    for name in node.references:
-        if not run.task(name).ended:
-            yield from _conditions(run, name)
+def _conditions(run: Run, task_id: str) -> list[Condition]:
+    """What a task runs under: its own conditions, and those of what it reads that has not run.
+
+    Each task is looked at once, however many read it.
+    """
+    found: list[Condition] = []
+    seen, waiting = {task_id}, [task_id]
+    while waiting:
+        node = run.node(waiting.pop())
+        found += node.conditions
+        unread = {name for name in node.references if not run.task(name).ended} - seen
+        seen |= unread
+        waiting += unread
+    return found
 
 
 def _branch(draft: Draft, run: Run, decision: DecisionNode) -> BranchTaken:
