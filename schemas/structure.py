@@ -77,11 +77,19 @@ class CapabilityNode(_Node):
 
 
 class DecisionNode(_Node):
-    """A condition, as it was written and over node ids; its outcomes are on the edges that leave it."""
+    """A condition; its outcomes are on the edges that leave it.
+
+    Attributes:
+        condition: as it was written.
+        expression: over node ids and `args`, where its operators mean the same in every language; else None.
+        code: in the program's language, over `names`.
+        names: what the variables of `code` stand for.
+    """
 
     type: Literal["decision"] = "decision"
     condition: str
     expression: str | None = None
+    code: str = ""
     names: dict[str, ArgumentValue] = {}
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
-from pml.processors.capabilities import folding, merging
+from pml.processors.capabilities import folding, language_names, merging
 from pml.processors.capabilities.branching import Way
-from pml.processors.capabilities.draft import End, TooManyNodes
+from pml.processors.capabilities.draft import TooManyNodes
 from pml.processors.capabilities.evaluation import Evaluation
 from pml.processors.capabilities.program import (
     Assign,
-    Await,
     Case,
     Evaluate,
     Expression,
@@ -33,10 +33,12 @@ from pml.processors.capabilities.program import (
     Switch,
 )
 from pml.processors.capabilities.pruning import pruned
-from pml.processors.capabilities.rendering import argument
+from pml.processors.capabilities.reading import does, names_in
+from pml.processors.capabilities.rendering import TooLong, argument
 from pml.processors.capabilities.situation import UNROLLED_MAX, TooManySteps
 from pml.processors.capabilities.values import (
     Arguments,
+    Called,
     Closure,
     FunctionWork,
     Items,
@@ -50,7 +52,7 @@ from pml.processors.capabilities.values import (
     is_data,
     node,
 )
-from pml.schemas.structure import LoopNode, Structure
+from pml.schemas.structure import ArgumentValue, Structure
 
 _ENTRIES = ("main", "run", "execute", "handler")
 
@@ -61,17 +63,27 @@ def analyse(program: Program) -> Structure:
 
 
 class _Analysis(Evaluation):
-    """Statements, over an evaluation of expressions."""
+    """Statements, over an evaluation of expressions.
+
+    Attributes:
+        left_alone: the line of the last call that nobody awaits, and the steps up to its end.
+    """
+
+    left_alone: tuple[int, int] | None = None
 
     def structure(self, program: Program) -> Structure:
-        result: Value = merging.NULL
+        result: ArgumentValue | None = None
         try:
-            result = self._result(program)
+            value = self._result(program)
             self._never_awaited()
+            self.say(value, 0)
+            result = argument(value, self.language) if self._is_result(value) else None
         except TooManyNodes:
             self.refuse(0, "it has more calls than a workflow may have")
         except TooManySteps:
             self.refuse(0, "it takes too many steps to see through")
+        except TooLong:
+            self.refuse(0, "a name or a reference in it is too long")
         except RecursionError:
             self.refuse(0, "it is nested too deeply")
         nodes, edges = pruned(self.draft)
@@ -80,7 +92,7 @@ class _Analysis(Evaluation):
             nodes=nodes,
             edges=edges,
             parameters=tuple(self.parameters.values()),
-            result=argument(result, self.language) if self._is_result(result) else None,
+            result=result,
             unsupported=tuple(sorted(self.unsupported.values(), key=lambda item: item.line)),
         )
 
@@ -91,7 +103,7 @@ class _Analysis(Evaluation):
         finished = self.block(program.body)
         result = self.returned_value(finished)
         entry = self._entry()
-        if entry is None or self.draft.nodes or self.pending:
+        if entry is None or self.draft.nodes or self.pending or not all(map(_defines, program.body)):
             return self.force(result) if isinstance(result, Pending) else result
         return self.run(FunctionWork(entry, self._entry_arguments(entry.function), ()), entry.function.line)
 
@@ -112,7 +124,13 @@ class _Analysis(Evaluation):
             return self.optional(names.whole, self.evaluate(names.default), line)
         return self.parameter(names.whole)
 
+    def _runs_alone(self) -> bool:
+        """Whether a call that is not awaited runs nevertheless: a promise at the end of a program does."""
+        return self.language == "typescript" and self.depth == 0
+
     def _never_awaited(self) -> None:
+        if self.left_alone is not None and self.left_alone[1] != self.steps:
+            self.refuse(self.left_alone[0], "a call is not awaited")
         for pending in list(self.pending):
             if pending.value is None:
                 self.refuse(pending.line, "a call is not awaited")
@@ -192,6 +210,8 @@ class _Analysis(Evaluation):
         if statement.in_place and isinstance(old, (Items, Record)) and self.is_shared(old):
             self.refuse(statement.line, "a list that more than one name stands for is changed")
         value = self.evaluate(statement.value)
+        if isinstance(value, Called) and language_names.is_used_up(value.function, self.language):
+            self.refuse(statement.line, f"what `{value.function}` gives is kept, and can be used only once")
         if statement.declares or self.language == "python":
             self.bind(statement.target, value, self.scope, statement.line)
             return
@@ -217,15 +237,16 @@ class _Analysis(Evaluation):
     def _evaluated(self, expression: Expression) -> None:
         """An expression whose value nobody keeps; a program's own main function is not always awaited."""
         value = self.evaluate(expression)
-        if isinstance(value, Pending) and isinstance(value.work, FunctionWork) and self.depth == 0:
+        if isinstance(value, Pending) and isinstance(value.work, FunctionWork) and self._runs_alone():
             self.force(value)
-        if isinstance(value, Opaque) and isinstance(expression, Await) and value.code:
-            self.refuse(expression.line, f"`{value.code}` is not understood")
+            self.left_alone = (expression.line, self.steps)
+        self.say(value, expression.line)
 
     def _return(self, written: Expression | None) -> Value:
         value = merging.NULL if written is None else self.evaluate(written)
-        if isinstance(value, Pending):
+        if isinstance(value, Pending) and self.frame.asynchronous:
             value = self.force(value)  # who called awaits what is returned
+        self.say(value, 0 if written is None else written.line)
         self.frame.returned.append((self.guard, self.draft.conditions, value))
         self.frame.ends = (*self.frame.ends, *self.draft.ends)
         return merging.TRUE
@@ -244,16 +265,17 @@ class _Analysis(Evaluation):
 
     def _switch(self, statement: Switch) -> Value:
         subject = self.data(self.evaluate(statement.subject), statement.subject)
-        values = [self._case_values(case) for case in statement.cases]
-        if any(len(each) > 1 or any(not _is_label(value) for value in each) for each in values):
-            return self._chain(subject, statement, list(zip(statement.cases, values, strict=True)))
+        cases = _different([(case, self._case_values(case)) for case in statement.cases])
+        named = [values for _, values in cases if values]
+        if not named or any(len(values) > 1 or not _is_label(values[0]) for values in named):
+            return self._chain(subject, statement, cases)
         if isinstance(subject, Known):
-            return self._known_case(subject, list(zip(statement.cases, values, strict=True)))
+            return self._known_case(subject, cases)
         decision = self.decision(subject, statement.subject.source, statement.line)
         ways: list[Way] = []
         otherwise: Sequence[Statement] = ()
         none_of_them: Value = merging.TRUE
-        for case, each in zip(statement.cases, values, strict=True):
+        for case, each in cases:
             if not each:
                 otherwise = case.body
                 continue
@@ -294,9 +316,9 @@ class _Analysis(Evaluation):
     def _group(self, statement: Group) -> Value:
         group = TaskGroup()
         self.scope.values[statement.name] = group
-        nodes = len(self.draft.nodes)
+        calls = self.draft.calls
         returned = self.inner(statement.body)
-        if len(self.draft.nodes) > nodes or not merging.is_false(returned):
+        if self.draft.calls > calls or not merging.is_false(returned):
             self.refuse(statement.line, "a task group does more than begin tasks")
         self.together(Items(tuple(group.begun)), statement.line, settled=False)
         return merging.FALSE
@@ -324,11 +346,8 @@ class _Analysis(Evaluation):
 
     def _repeated(self, statement: ForEach, items: Value) -> None:
         """A loop over a result: gone through once, and nothing may go from one time to the next."""
-        if self.draft.loop is not None:
-            self.refuse(statement.line, "a loop over a result inside of another")
-        outer, before, count = self.draft.loop, self.variables(), len(self.scopes)
-        name = self.draft.add(LoopNode, items=argument(items, self.language), line=statement.line)
-        self.draft.loop, self.draft.ends = name, (End(name, inside=True),)
+        before, count = self.variables(), len(self.scopes)
+        name, outer = self.open_loop(items, statement.line, parallel=False)
         self.reads.clear()
         returned = self._once(statement, node(name, "item"))
         if not merging.is_false(returned):
@@ -338,6 +357,7 @@ class _Analysis(Evaluation):
     def _collected(self, statement: ForEach, loop: str, before: Sequence[dict[str, Value]]) -> Value | None:
         """What one time adds to a list that was empty; any other change would be one time's for the next."""
         collected: Value | None = None
+        own = set(names_in(statement.variable))
         for scope, values in zip(self.scopes, before, strict=False):
             for name in list(scope.values):
                 old, new = values.get(name), scope.values[name]
@@ -347,10 +367,17 @@ class _Analysis(Evaluation):
                 if added is not None and collected is None and name not in self.reads:
                     collected, scope.values[name] = added, node(loop)
                     continue
-                if old is not None:
+                if old is not None and not isinstance(old, Opaque) and name not in own:
                     self.refuse(statement.line, f"`{name}` goes from one time of a loop to the next")
-                scope.values[name] = Opaque(f"`{name}` of the last time of a loop")
+                scope.values[name] = Opaque(reason=f"`{name}` of the last time of a loop is used")
         return collected
+
+
+def _defines(statement: Statement) -> bool:
+    """Whether a statement only says what a name means."""
+    if not isinstance(statement, Assign):
+        return False
+    return isinstance(statement.value, Function) or not does(statement.value)
 
 
 def _added(old: Value | None, new: Value) -> Value | None:
@@ -361,10 +388,27 @@ def _added(old: Value | None, new: Value) -> Value | None:
     return None
 
 
+def _different(cases: Sequence[tuple[Case, list[Value]]]) -> list[tuple[Case, list[Value]]]:
+    """The cases that can be met: of several for one constant it is the first."""
+    seen: set[tuple[str, Any]] = set()
+    found: list[tuple[Case, list[Value]]] = []
+    for case, values in cases:
+        known = [(type(each.value).__name__, each.value) for each in values if isinstance(each, Known)]
+        if not values or len(known) < len(values) or not seen.issuperset(known):
+            found.append((case, values))
+        seen |= set(known)
+    return found
+
+
 def _is_label(value: Value) -> bool:
-    return (
-        isinstance(value, Known) and isinstance(value.value, (str, int)) and value.value not in (True, False)
-    )
+    """Whether an outcome can be named after a value: a text that no number and no boolean is written like."""
+    if not isinstance(value, Known) or not isinstance(value.value, str):
+        return False
+    try:
+        float(value.value)
+    except ValueError:
+        return value.value.lower() not in {"true", "false", "default"}
+    return False
 
 
 def _label(value: Value) -> str:

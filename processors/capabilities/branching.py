@@ -23,8 +23,9 @@ class Branching(Situation):
     def decision(self, test: Value, written: str, line: int) -> str:
         """Draw a decision on a value."""
         code, names = code_of(test, self.language)
+        condition = written or code
         return self.draft.add(
-            DecisionNode, condition=written or code, expression=common(test), names=names, line=line
+            DecisionNode, condition=condition, expression=common(test), code=code, names=names, line=line
         )
 
     def branch(

@@ -6,7 +6,16 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 
 from pml.processors.capabilities import language_names, merging
-from pml.processors.capabilities.program import Call, Constant, Expression, Item, Name
+from pml.processors.capabilities.program import (
+    Call,
+    Constant,
+    Each,
+    Expression,
+    Item,
+    Mapping,
+    Name,
+    Native,
+)
 from pml.processors.capabilities.reading import holds_function
 from pml.processors.capabilities.situation import UNROLLED_MAX
 from pml.processors.capabilities.values import (
@@ -22,6 +31,7 @@ from pml.processors.capabilities.values import (
     Pending,
     Record,
     TaskGroup,
+    ThenWork,
     Tools,
     ToolWork,
     Value,
@@ -51,6 +61,7 @@ class Calling(Waiting):
         if isinstance(function, Opaque) or is_data(function) or isinstance(function, (Pending, TaskGroup)):
             self._given(expression)
             if isinstance(function, Opaque):
+                self.say(function, expression.line)
                 return function
             return self.opaque(expression.line, f"`{expression.function.source}` is no function here")
         positional, named = self._given(expression)
@@ -107,9 +118,6 @@ class Calling(Waiting):
                 return Record(tuple((name, self._argument(item, line)) for name, item in entries))
             case Items(items=items):
                 return Items(tuple(self._argument(item, line) for item in items))
-            case Opaque(code=code) if code:
-                self.refuse(line, f"an argument {code}" if " " in code else f"`{code}` is not understood")
-                return value
         return self.data(value, Constant(None, line=line))
 
     def _method(self, expression: Call) -> Value | None:
@@ -149,17 +157,14 @@ class Calling(Waiting):
         positional, _ = self._given(expression)
         if name != "create_task" or len(positional) != 1 or not isinstance(positional[0], Pending):
             return self.opaque(expression.line, "a task group does more than begin tasks")
-        started = positional[0]
-        started.begun = len(self.draft.nodes)
-        group.begun.append(started)
-        return started
+        group.begun.append(self.started(positional[0]))
+        return positional[0]
 
     def _pending_method(self, pending: Pending, name: str, expression: Call) -> Value:
         if name == "result" and pending.value is not None:
             return pending.value
         if name == "then" and len(expression.positional) == 1:
-            value = self.force(pending)
-            return self.call(self.evaluate(expression.positional[0]), (value,), (), expression.line)
+            return self.begin(ThenWork(pending, self.evaluate(expression.positional[0])), expression.line)
         self._given(expression)
         self.refuse(expression.line, f"`{name}` of a call that is not awaited")
         return self.force(pending)
@@ -199,6 +204,12 @@ class Calling(Waiting):
             tuple(value for _, value in expression.named)
         ):
             return self.written(expression)
+        if (
+            language_names.takes_from(name)
+            and expression.positional
+            and not _is_new(expression.positional[0])
+        ):
+            return self.opaque(expression.line, f"`{name}` changes what it is given")
         positional, named = self._given(expression)
         return self._known_function(name, positional) or self._pure(
             name, None, positional, named, expression.line
@@ -206,6 +217,8 @@ class Calling(Waiting):
 
     def _known_function(self, name: str, positional: tuple[Value, ...]) -> Value | None:
         match name, positional:
+            case (("asyncio.create_task" | "asyncio.ensure_future"), (Pending(value=None) as pending,)):
+                return self.started(pending)
             case "len", (Items(items=items),):
                 return Known(len(items))
             case "len", (Known(value=str() as text),):
@@ -243,6 +256,11 @@ class Calling(Waiting):
             tuple(self.data(each, at) for each in positional),
             tuple((key, self.data(each, at)) for key, each in named),
         )
+
+
+def _is_new(expression: Expression) -> bool:
+    """Whether nobody else holds what an expression gives: it is made there."""
+    return isinstance(expression, (Mapping, Native, Each, Call))
 
 
 def _numbered(items: tuple[Value, ...]) -> Items:

@@ -87,6 +87,11 @@ class Draft:
         node = self.nodes.get(name)
         return node is not None and set(conditions) <= set(node.conditions)
 
+    @property
+    def calls(self) -> int:
+        """How many tools and capabilities are called so far."""
+        return self._counts.get("n", 0) + self._counts.get("c", 0)
+
     def mark(self) -> Draft:
         """A copy to come back to."""
         return Draft(

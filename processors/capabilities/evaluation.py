@@ -25,7 +25,7 @@ from pml.processors.capabilities.program import (
     Together,
 )
 from pml.processors.capabilities.program import Sequence as Listed
-from pml.processors.capabilities.reading import free_names, waits
+from pml.processors.capabilities.reading import changes, does, free_names, waits
 from pml.processors.capabilities.situation import STEPS_MAX, TooManySteps
 from pml.processors.capabilities.values import (
     Arguments,
@@ -43,13 +43,16 @@ from pml.processors.capabilities.values import (
     Record,
     Reference,
     TaskGroup,
+    TogetherWork,
     Tools,
     Value,
     is_data,
     item_of,
 )
 
-_CONSTANTS = {"undefined": None, "__name__": "__main__"}
+INDEX_MAX = 10**9 - 1
+"""The largest index that a reference may have (`workflow.references`)."""
+_CONSTANTS = {"__name__": "__main__"}
 
 
 class Evaluation(Calling):
@@ -79,7 +82,7 @@ class Evaluation(Calling):
                 return self._choice(condition, then, otherwise)
             case Function():
                 self.scope.captured = True
-                return Closure(expression, self.scope)
+                return Closure(expression, self.scope, self._defaults(expression))
             case Call():
                 return self.called(expression)
             case Await(value=inner):
@@ -87,7 +90,7 @@ class Evaluation(Calling):
             case Each(items=items, function=function):
                 return self.each_of(expression, self.evaluate(items), self.evaluate(function))
             case Together(items=items, settled=settled):
-                return self.together(self.evaluate(items), expression.line, settled)
+                return self.begin(TogetherWork(self.evaluate(items), settled), expression.line)
             case Native():
                 return self._native(expression)
             case Default(value=inner, otherwise=otherwise):
@@ -100,6 +103,7 @@ class Evaluation(Calling):
         if isinstance(value, Pending):
             self.refuse(value.line, "a call is used before it is awaited")
             return self.force(value)
+        self.say(value, expression.line)
         if is_data(value):
             return value
         return self.opaque(expression.line, "a function is used as a value", expression.source)
@@ -135,7 +139,8 @@ class Evaluation(Calling):
                 found = dict(entries).get(literal)
                 return found or self.opaque(at.line, f"there is no `{literal}` in it", at.source)
             case Items(items=items) if isinstance(literal, int) and not isinstance(literal, bool):
-                if not -len(items) <= literal < len(items):
+                first = 0 if self.language == "typescript" else -len(items)
+                if not first <= literal < len(items):
                     return self.opaque(at.line, f"there is no item {literal} in it", at.source)
                 return items[literal]
             case Items(items=items) if literal == "length":
@@ -151,7 +156,7 @@ class Evaluation(Calling):
         """Whether a key leads into a result; the length of a list is no field of it."""
         if isinstance(literal, str):
             return not (self.language == "typescript" and literal == "length")
-        return isinstance(literal, int) and not isinstance(literal, bool) and literal >= 0
+        return isinstance(literal, int) and not isinstance(literal, bool) and 0 <= literal <= INDEX_MAX
 
     def spread(self, items: Sequence[Expression], at: Expression) -> Iterable[Value]:
         for item in items:
@@ -178,13 +183,15 @@ class Evaluation(Calling):
 
     def _operation(self, expression: Operation) -> Value:
         first, *others = expression.operands
-        if expression.operator in {"and", "or"} and any(map(waits, others)):
+        if expression.operator in {"and", "or"} and any(map(does, others)):
             return self._short_circuit(expression, first, others)
         found = tuple(self.data(self.evaluate(each), each) for each in expression.operands)
+        if self.language == "typescript" and any(isinstance(each, (Items, Record)) for each in found):
+            return Operated(expression.operator, found)
         return folding.operated(expression.operator, found)
 
     def _short_circuit(self, expression: Operation, first: Expression, others: list[Expression]) -> Value:
-        """`a and b` waits for b only where a holds."""
+        """`a and b` does what b does only where a holds."""
         left = self.data(self.evaluate(first), first)
         rest = Operation(expression.operator, tuple(others), line=expression.line, source=expression.source)
         following = rest if len(others) > 1 else others[0]
@@ -198,9 +205,16 @@ class Evaluation(Calling):
         ways = (right, same) if expression.operator == "and" else (same, right)
         return self.branch(left, first, *ways)
 
+    def _defaults(self, function: Function) -> tuple[tuple[str, Value], ...]:
+        """What Python computes where a function is defined; TypeScript does so at each call."""
+        if self.language == "typescript":
+            return ()
+        given = [(each.whole, each.default) for each in function.parameters]
+        return tuple((name, self.evaluate(value)) for name, value in given if name and value is not None)
+
     def _choice(self, condition: Expression, then: Expression, otherwise: Expression) -> Value:
         test = self.data(self.evaluate(condition), condition)
-        if waits(then) or waits(otherwise):
+        if does(then) or does(otherwise):
             return self.branch(test, condition, lambda: self.evaluate(then), lambda: self.evaluate(otherwise))
         known = folding.known_truth(test)
         if known is not None:
@@ -219,12 +233,11 @@ class Evaluation(Calling):
         return self.written(expression)
 
     def _native(self, expression: Native) -> Value:
-        nodes = len(self.draft.nodes)
-        pending = len(self.pending)
+        calls, pending = self.draft.calls, len(self.pending)
         if expression.inner is not None:
             given = tuple(Opaque() for _ in expression.inner.parameters)
             self.run(FunctionWork(Closure(expression.inner, self.scope), given, ()), expression.line)
-        if not expression.pure or len(self.draft.nodes) > nodes or len(self.pending) > pending:
+        if not expression.pure or self.draft.calls > calls or len(self.pending) > pending:
             inside = "" if not expression.pure else "a call inside "
             return self.opaque(expression.line, f"{inside}{expression.what}", expression.source)
         return self.coded(expression, expression.names)
@@ -236,11 +249,16 @@ class Evaluation(Calling):
         return self.coded(expression, free_names(expression))
 
     def coded(self, expression: Expression, names: Sequence[str]) -> Value:
+        if changes(expression):
+            return self.opaque(expression.line, "a function changes what is around it", expression.source)
         found: list[tuple[str, Value]] = []
         for name in names:
+            if language_names.is_random(expression.source, name):
+                return self.opaque(expression.line, f"`{name}.random` gives another value each time")
             value = self._named(name)
             if isinstance(value, Builtin) and language_names.is_pure(value.name, self.language):
                 continue
+            self.say(value, expression.line)
             if not is_data(value) or isinstance(value, Opaque):
                 return self.opaque(expression.line, f"`{name}` is no value here", expression.source)
             if not isinstance(value, Arguments):

@@ -133,6 +133,7 @@ _IMPURE: dict[Language, frozenset[str]] = {
             "Date",
             "Deno",
             "Function",
+            "Promise",
             "Proxy",
             "Reflect",
             "WebSocket",
@@ -156,6 +157,11 @@ _IMPURE: dict[Language, frozenset[str]] = {
         ]
     ),
 }
+_IMPURE_FIELDS = frozenset(
+    ["Math.random", "Object.defineProperty", "Object.defineProperties", "Object.setPrototypeOf"]
+)
+_TAKING = frozenset(["next", "Object.assign"])
+_ITERATORS = frozenset(["enumerate", "filter", "iter", "map", "reversed", "zip"])
 _SILENT = frozenset(
     {"print", "console.log", "console.error", "console.warn", "console.info", "console.debug"}
 )
@@ -174,6 +180,13 @@ _CHANGING = frozenset(
         "popitem",
         "add",
         "discard",
+        "appendleft",
+        "popleft",
+        "extendleft",
+        "rotate",
+        "difference_update",
+        "intersection_update",
+        "symmetric_difference_update",
         "push",
         "shift",
         "unshift",
@@ -188,17 +201,34 @@ _CHANGING = frozenset(
 
 def is_pure(name: str, language: Language) -> bool:
     """Whether a name of the language only computes: `len`, `JSON.parse`, and not `Math.random`."""
-    return name.split(".", maxsplit=1)[0] in _PURE[language] and name != "Math.random"
+    first, *fields = name.split(".")
+    changes = any(each == "prototype" or changes_its_receiver(each) for each in fields)
+    return first in _PURE[language] and name not in _IMPURE_FIELDS and not changes
 
 
 def is_impure(name: str, language: Language) -> bool:
     """Whether a name of the language reads or changes more than its arguments."""
-    return name.split(".", maxsplit=1)[0] in _IMPURE[language] or name == "Math.random"
+    return name.split(".", maxsplit=1)[0] in _IMPURE[language] or name in _IMPURE_FIELDS
 
 
 def is_silent(name: str) -> bool:
     """Whether a function only says something to whoever watches."""
     return name in _SILENT
+
+
+def takes_from(name: str) -> bool:
+    """Whether a function that else only computes changes what it is given first."""
+    return name in _TAKING
+
+
+def is_used_up(name: str, language: Language) -> bool:
+    """Whether what a function gives can be gone through only once."""
+    return language == "python" and name in _ITERATORS
+
+
+def is_random(source: str, name: str) -> bool:
+    """Whether what is written reads a random number by a name that also computes."""
+    return name == "Math" and "random" in source
 
 
 def is_known(name: str, language: Language) -> bool:

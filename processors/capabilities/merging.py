@@ -101,7 +101,7 @@ def merged(
         ):
             return Reference(tuple(dict.fromkeys((*then.paths, *otherwise.paths))))
     if any(isinstance(value, Opaque) or not is_data(value) for value in (then, otherwise)):
-        return Opaque("depends on a branch and is no value")
+        return Opaque(reason="a value that is no data depends on a branch")
     return chosen(test, then, otherwise)
 
 
@@ -116,7 +116,7 @@ def _only(value: Value | None) -> Value:
     """A variable that has a value on one way only: its nodes gave none on the other, and that is an error."""
     if isinstance(value, Reference):
         return value
-    return Opaque("has no value on every way here")
+    return Opaque(reason="a variable has no value on every way here")
 
 
 def constant(value: Value) -> Any:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import pairwise
+from math import isfinite
 from typing import Any
 
 from pml.processors.capabilities.program import (
@@ -243,7 +245,7 @@ class _Reader:
     def _expression(self, tree: ast.expr) -> Expression:
         at = self._at(tree)
         match tree:
-            case ast.Constant(value=value) if value is None or isinstance(value, (str, int, float, bool)):
+            case ast.Constant(value=value) if _is_json(value):
                 return Constant(value, **at)
             case ast.Name(id=name):
                 return Name(name, **at)
@@ -254,8 +256,7 @@ class _Reader:
             case ast.Starred(value=value):
                 return Spread(self._expression(value), **at)
             case ast.Await(value=value):
-                inner = self._expression(value)
-                return inner if isinstance(inner, Together) else Await(inner, **at)
+                return Await(self._expression(value), **at)
             case ast.Call():
                 return self._call(tree)
             case ast.Dict(keys=keys, values=values):
@@ -331,11 +332,21 @@ class _Reader:
 
     def _each(self, tree: ast.expr, body: ast.expr, each: ast.comprehension) -> Expression:
         variable = names_of(each.target)
-        if each.ifs or each.is_async or variable is None:
+        lazy = isinstance(tree, ast.GeneratorExp) and any(
+            isinstance(part, ast.Await) for part in ast.walk(body)
+        )
+        if each.is_async or variable is None or lazy:
             return self._native(tree)
         returned = Return(self._expression(body), **self._at(body))
         function = Function((variable,), (returned,), **self._at(body))
-        return Each(self._expression(each.iter), function, **self._at(tree))
+        items = self._filtered(each) if each.ifs else self._expression(each.iter)
+        return Each(items, function, **self._at(tree))
+
+    def _filtered(self, each: ast.comprehension) -> Expression:
+        """The items that a comprehension goes through, where it leaves some out."""
+        item = ast.parse(ast.unparse(each.target), mode="eval").body
+        tree = ast.copy_location(ast.ListComp(item, [each]), each.iter)
+        return replace(self._native(tree), source=ast.unparse(tree))
 
     def _call(self, tree: ast.Call) -> Expression:
         at = self._at(tree)
@@ -348,10 +359,9 @@ class _Reader:
         return Call(self._expression(tree.func), positional, named_ones, **at)
 
     def _gather(self, tree: ast.Call) -> Expression:
-        settled = [
-            isinstance(each.value, ast.Constant) and each.value.value is True for each in tree.keywords
-        ]
-        if any(each.arg != "return_exceptions" for each in tree.keywords):
+        settled = [each.value.value for each in tree.keywords if isinstance(each.value, ast.Constant)]
+        named = [each.arg for each in tree.keywords]
+        if len(settled) != len(named) or any(each != "return_exceptions" for each in named):
             return self._native(tree)
         items = tuple(map(self._expression, tree.args))
         if len(items) == 1 and isinstance(items[0], Spread):
@@ -386,7 +396,16 @@ def named(tree: ast.AST) -> str:
 
 
 def _text(tree: ast.expr | None) -> str | None:
-    return tree.value if isinstance(tree, ast.Constant) and isinstance(tree.value, str) else None
+    if isinstance(tree, ast.Constant) and isinstance(tree.value, str) and _is_json(tree.value):
+        return tree.value
+    return None
+
+
+def _is_json(value: object) -> bool:
+    """Whether JSON can say a constant: no half of a character, and no number beyond all others."""
+    if isinstance(value, str):
+        return not any("\ud800" <= each <= "\udfff" for each in value)
+    return value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and isfinite(value))
 
 
 def _binds(tree: ast.Name) -> bool:

@@ -6,12 +6,17 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from pml.processors.capabilities.language_names import changes_its_receiver
 from pml.processors.capabilities.program import (
     Assign,
     Await,
+    Call,
+    Constant,
     Expression,
     ForEach,
     Function,
+    Inexpressible,
+    Item,
     Name,
     Names,
     Native,
@@ -23,6 +28,27 @@ from pml.processors.capabilities.program import (
 def waits(expression: Expression) -> bool:
     """Whether evaluating an expression may wait for a call."""
     return any(isinstance(part, (Await, Together)) for part in every_part(expression))
+
+
+def does(expression: Expression) -> bool:
+    """Whether evaluating an expression may do more than compute: it calls, or waits for a call."""
+    return any(isinstance(part, (Await, Call, Together)) for part in every_part(expression))
+
+
+def changes(expression: Expression) -> bool:
+    """Whether an expression, or a function in it, may change a variable or a value."""
+    return any(map(_changes, every_part(expression)))
+
+
+def _changes(part: Any) -> bool:
+    match part:
+        case Store() | Inexpressible() | Native(pure=False):
+            return True
+        case Assign(declares=declares):
+            return not declares
+        case Call(function=Item(key=Constant(value=str(name)))):
+            return changes_its_receiver(name) or name == "assign"
+    return False
 
 
 def free_names(part: Expression) -> tuple[str, ...]:

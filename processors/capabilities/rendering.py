@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
+import keyword
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,7 +33,9 @@ from pml.schemas.workflow import LiteralValue
 from pml.schemas.workflow import Parameter as ParameterArgument
 from pml.schemas.workflow import Reference as ReferenceArgument
 
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z")
+REFERENCE_MAX = 1_000
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_QUOTED = re.compile(r'["\\]')
 _PYTHON: dict[str, Any] = {
     "+": ast.Add(),
     "-": ast.Sub(),
@@ -53,17 +56,28 @@ _PYTHON: dict[str, Any] = {
 _TYPESCRIPT = {"==": "===", "!=": "!==", "and": "&&", "or": "||"}
 
 
+class TooLong(Exception):
+    """A name or a reference that is longer than a workflow may have."""
+
+
 class NotCommon(Exception):
     """A value that the grammar of the core has no words for."""
 
 
 def argument(value: Value, language: Language) -> structure.ArgumentValue:
-    """A value as an argument of a node."""
+    """A value as an argument of a node.
+
+    Raises:
+        TooLong: a reference would have to be longer than a workflow allows.
+    """
     match value:
         case Known(value=literal):
             return LiteralValue(value=literal)
         case Reference():
-            return ReferenceArgument(expression=reference_text(value))
+            text = reference_text(value)
+            if len(text) > REFERENCE_MAX:
+                raise TooLong
+            return ReferenceArgument(expression=text)
         case Parameter(name=name):
             return ParameterArgument(parameter_name=name)
         case Record(entries=entries):
@@ -80,7 +94,7 @@ def common(value: Value) -> str | None:
     """An expression over node ids and `args` that means the same in every language, if there is one."""
     try:
         return ast.unparse(_tree(value))
-    except NotCommon:
+    except (NotCommon, ValueError):  # a text inside of a template inside of a text has no quotes left
         return None
 
 
@@ -100,7 +114,9 @@ def reference_text(reference: Reference) -> str:
 def _step(step: str | int) -> str:
     if isinstance(step, str) and _IDENTIFIER.match(step):
         return f".{step}"
-    return f"[{json.dumps(step, ensure_ascii=False)}]"
+    if isinstance(step, int):
+        return f"[{step}]"
+    return '["' + _QUOTED.sub(r"\\\g<0>", step) + '"]'
 
 
 def _literal_object(fields: dict[str, structure.ArgumentValue]) -> LiteralValue | None:
@@ -141,7 +157,7 @@ def _constant(literal: Any) -> ast.expr:
 
 def _steps(tree: ast.expr, steps: tuple[str | int, ...]) -> ast.expr:
     for step in steps:
-        if isinstance(step, str) and _IDENTIFIER.match(step):
+        if isinstance(step, str) and _IDENTIFIER.match(step) and not keyword.iskeyword(step):
             tree = ast.Attribute(tree, step)
         else:
             tree = ast.Subscript(tree, ast.Constant(step))
@@ -156,6 +172,10 @@ def _operation(operator: str, operands: list[ast.expr]) -> ast.expr:
             return ast.UnaryOp(ast.USub(), operand)
         case (("and" | "or"), _):
             return ast.BoolOp(_PYTHON[operator], operands)
+        case "%", _:
+            raise NotCommon  # less than zero it gives another sign in each language
+        case "item", [_, ast.Constant(value="length")]:
+            raise NotCommon  # only of a list in TypeScript it is more than a field
         case "item", [inner, ast.Constant(value=str() | int() as key)]:
             return _steps(inner, (key,))
         case "item", [inner, key]:
@@ -203,8 +223,8 @@ class _Writer:
                 return self._operated(operator, operands)
             case Called():
                 return self._called(value)
-            case Opaque(code=code):
-                return code
+            case Opaque(code=code) | Coded(code=code, names=()):
+                return f"({code})"
         return self._named(value)
 
     def _object(self, entries: tuple[tuple[str, Value], ...]) -> str:
@@ -265,5 +285,9 @@ class _Writer:
     def _called(self, value: Called) -> str:
         given = [self.text(each) for each in value.positional]
         given += [f"{name}={self.text(each)}" for name, each in value.named]
-        receiver = "" if value.receiver is None else f"{self._inner(value.receiver)}."
+        receiver = "" if value.receiver is None else f"{self._receiver(value.receiver)}."
         return f"{receiver}{value.function}({', '.join(given)})"
+
+    def _receiver(self, value: Value) -> str:
+        """A number with a dot behind it would be another number."""
+        return f"({self.text(value)})" if isinstance(value, Known) else self._inner(value)

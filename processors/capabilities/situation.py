@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pml.processors.capabilities import merging
 from pml.processors.capabilities.draft import Draft, End
 from pml.processors.capabilities.program import Default, Expression, Language
+from pml.processors.capabilities.rendering import TooLong
 from pml.processors.capabilities.values import (
     Closure,
     FunctionWork,
@@ -25,6 +26,7 @@ from pml.schemas.workflow import Condition
 STEPS_MAX = 50_000
 INLINED_MAX = 20
 UNROLLED_MAX = 200
+PARAMETER_NAME_MAX = 200
 
 
 class TooManySteps(Exception):
@@ -36,6 +38,7 @@ class Frame:
     """A function that is gone through: the ways on which it returned, and with what."""
 
     conditions: tuple[Condition, ...]
+    asynchronous: bool = True
     returned: list[tuple[Value, tuple[Condition, ...], Value]] = field(default_factory=list)
     ends: tuple[End, ...] = ()
 
@@ -110,13 +113,26 @@ class Situation(ABC):
         self.refuse(line, reason)
         return Opaque(code)
 
+    def say(self, value: Value, line: int) -> None:
+        """Write down why a value that is used is not understood."""
+        if isinstance(value, Opaque) and value.reason:
+            self.refuse(line, value.reason)
+        for part in parts(value):
+            self.say(part, line)
+
     def parameter(self, name: str) -> Parameter:
-        """A value that the caller gives."""
+        """A value that the caller gives.
+
+        Raises:
+            TooLong: nobody can give a value of such a name.
+        """
+        _check_name(name)
         self.parameters.setdefault(name, StructureParameter(name=name))
         return Parameter(name)
 
     def optional(self, name: str, default: Value, line: int) -> Value:
-        """A value that the caller may give."""
+        """A value that the caller may give; raises as `parameter`."""
+        _check_name(name)
         try:
             wanted = StructureParameter(name=name, required=False, default=merging.constant(default))
         except LookupError:
@@ -146,6 +162,11 @@ class Situation(ABC):
             for item in each.work.positional
         ]
         return sum(_holds(item, value) for item in (*holders, *waiting)) > 1
+
+
+def _check_name(name: str) -> None:
+    if not 1 <= len(name) <= PARAMETER_NAME_MAX:
+        raise TooLong
 
 
 def _holds(holder: Value, value: Value) -> bool:

@@ -97,6 +97,7 @@ _IMPURE = frozenset(
         "yield_expression",
         "import",
         "class",
+        "delete",
     ]
 )
 _TYPES_ONLY = frozenset(
@@ -148,6 +149,7 @@ class _Reader:
     def block(self, tree: Node) -> tuple[Statement, ...]:
         """The statements in a block, or the one that stands in its place."""
         inside = _children(tree) if tree.type in {"program", "statement_block"} else [tree]
+        inside.sort(key=lambda each: not _is_hoisted(each))
         return tuple(statement for each in inside for statement in self.statement(each))
 
     def _at(self, tree: Node) -> dict[str, Any]:
@@ -197,7 +199,7 @@ class _Reader:
         value, target = tree.child_by_field_name("value"), names_of(self, _field(tree, "name"))
         if target is None:
             return self._inexpressible(tree)
-        written = Constant(None) if value is None else self.expression(value)
+        written = _undefined() if value is None else self.expression(value)
         return Assign(target, written, True, **self._at(tree))
 
     def _exported(self, tree: Node) -> Iterator[Statement]:
@@ -322,8 +324,10 @@ class _Reader:
                 return Name(_text(tree), **at)
             case "true" | "false":
                 return Constant(tree.type == "true", **at)
-            case "null" | "undefined":
+            case "null":
                 return Constant(None, **at)
+            case "undefined":
+                return _undefined(**at)
             case "number" if (number := number_of(_text(tree))) is not None:
                 return Constant(number, **at)
             case "string" if (text := string_of(tree)) is not None:
@@ -336,8 +340,7 @@ class _Reader:
             case "subscript_expression" if tree.child_by_field_name("optional_chain") is None:
                 return Item(*(self.expression(_field(tree, each)) for each in ("object", "index")), **at)
             case "await_expression":
-                inner = self.expression(_children(tree)[0])
-                return inner if isinstance(inner, Together) else Await(inner, **at)
+                return Await(self.expression(_children(tree)[0]), **at)
             case "call_expression" if not _is_optional(tree):
                 return self._call(tree)
             case "object":
@@ -377,7 +380,7 @@ class _Reader:
                 found.append(self.expression(_children(each)[0]))
                 continue
             text = _text(each) if each.type == "string_fragment" else escape_of(_text(each))
-            if text is None:
+            if text is None or any("\ud800" <= letter <= "\udfff" for letter in text):
                 return self._native(tree)
             found.append(Constant(text, **self._at(each)))
         return Template(tuple(found), **self._at(tree))
@@ -431,6 +434,11 @@ class _Reader:
         if tree.child_by_field_name("optional_chain") is not None or _is_optional(tree):
             what = "`?.`"
         return Native(what, tuple(sorted(read - bound)), inner, pure, **self._at(tree))
+
+
+def _undefined(**at: Any) -> Native:
+    """What JSON has not: an argument of it is not given, and no null is it."""
+    return Native("`undefined`", **({"source": "undefined"} | at))
 
 
 def names_of(reader: _Reader, target: Node) -> Names | None:
@@ -489,6 +497,9 @@ def _default_last(cases: list[Case]) -> list[Case]:
 
 
 def _named(tree: Node) -> str:
+    operator = tree.child_by_field_name("operator")
+    if operator is not None and tree.type in {"unary_expression", "binary_expression"}:
+        return f"`{_text(operator)}`"
     return _NAMED.get(tree.type, f"`{tree.type.replace('_', ' ')}`")
 
 
@@ -510,6 +521,12 @@ def _unwrapped(tree: Node) -> Node:
     while tree.type in _WRAPPERS:
         tree = _children(tree)[0]
     return tree
+
+
+def _is_hoisted(tree: Node) -> bool:
+    """Whether a statement takes effect where its block begins: a function, also one that is given out."""
+    given = tree.child_by_field_name("declaration") if tree.type == "export_statement" else tree
+    return given is not None and given.type == "function_declaration"
 
 
 def _is_optional(tree: Node) -> bool:

@@ -100,17 +100,19 @@ class Builtin:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """What is not understood; why was said where it was met."""
+    """What is not understood: why was said where it was met, or is the `reason` where it is used."""
 
     code: str = field(default="", compare=False)
+    reason: str = field(default="", compare=False)
 
 
 @dataclass(eq=False, slots=True)
 class Closure:
-    """A function and the variables around it."""
+    """A function and the variables around it; `defaults` by parameter, where its definition computes them."""
 
     function: program.Function
     around: Scope
+    defaults: tuple[tuple[str, Value], ...] = ()
 
 
 @dataclass(eq=False, slots=True)
@@ -118,14 +120,16 @@ class Pending:
     """A call that was made and not awaited.
 
     Attributes:
-        begun: how many nodes there were when it was made, where making it begins it; else None.
+        begun: how many calls were drawn when it was made, where making it begins it; else None.
+        around: the variables that it reads, as they were then, where it reads them when it is begun.
+        conditions: the branches in which it was begun, and once it has a value, in which it was waited for.
         value: what it gave, once it has been waited for.
-        conditions: the branches in which it was waited for.
     """
 
     work: Work
     line: int
     begun: int | None = None
+    around: tuple[tuple[Scope, str, Value], ...] = ()
     value: Value | None = None
     conditions: tuple[Condition, ...] = ()
 
@@ -162,7 +166,23 @@ class LoopWork:
     function: Value
 
 
-Work = ToolWork | FunctionWork | LoopWork
+@dataclass(frozen=True, slots=True)
+class TogetherWork:
+    """Several calls at once."""
+
+    items: Value
+    settled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ThenWork:
+    """A call, and a function of what it gives."""
+
+    first: Pending
+    function: Value
+
+
+Work = ToolWork | FunctionWork | LoopWork | TogetherWork | ThenWork
 Data = Known | Reference | Parameter | Record | Items | Operated | Called | Coded | Arguments | Opaque
 Value = Data | Tools | Capabilities | Builtin | Closure | Pending | TaskGroup
 
@@ -213,7 +233,7 @@ def parts(value: Value) -> tuple[Value, ...]:
         case Called(receiver=receiver, positional=positional, named=named):
             own = () if receiver is None else (receiver,)
             return (*own, *positional, *(item for _, item in named))
-        case Coded(names=names):
+        case Coded(names=names) | Closure(defaults=names):
             return tuple(item for _, item in names)
     return ()
 

@@ -12,18 +12,23 @@ from pml.processors.capabilities.reading import free_names
 from pml.processors.capabilities.rendering import argument
 from pml.processors.capabilities.situation import INLINED_MAX, UNROLLED_MAX, Frame
 from pml.processors.capabilities.values import (
+    Arguments,
+    Builtin,
     Closure,
     FunctionWork,
     Items,
     Known,
     LoopWork,
     Opaque,
+    Parameter,
     Pending,
     Record,
     Scope,
+    ThenWork,
+    TogetherWork,
     Tools,
-    ToolWork,
     Value,
+    Work,
     is_data,
     node,
 )
@@ -33,11 +38,38 @@ from pml.schemas.structure import CapabilityNode, ForkNode, JoinNode, LoopNode, 
 class Waiting(Branching):
     """What becomes a node when it is awaited."""
 
-    def begin(self, work: ToolWork | FunctionWork | LoopWork, line: int) -> Pending:
-        begun = len(self.draft.nodes) if self.language == "typescript" else None
-        pending = Pending(work, line, begun)
+    def begin(self, work: Work, line: int) -> Pending:
+        """Make a call; a coroutine of Python is begun only where it is awaited, what gathers some at once."""
+        pending = Pending(work, line)
+        if self.language == "typescript" or isinstance(work, TogetherWork):
+            self.started(pending)
+        elif isinstance(work, LoopWork):
+            pending.around = self._read_by(work.function)
         self.pending.append(pending)
         return pending
+
+    def started(self, pending: Pending) -> Pending:
+        """Say that a call is begun here, wherever it will be awaited."""
+        pending.begun, pending.conditions = self.draft.calls, self.draft.conditions
+        match pending.work:
+            case FunctionWork(closure=function) | LoopWork(function=function):
+                pending.around = self._read_by(function)
+        return pending
+
+    def _read_by(self, function: Value) -> tuple[tuple[Scope, str, Value], ...]:
+        """The variables around a function that it reads, and those that the functions in them read."""
+        found: dict[tuple[int, str], tuple[Scope, str, Value]] = {}
+        waiting = [function]
+        while waiting:
+            closure = waiting.pop()
+            if not isinstance(closure, Closure):
+                continue
+            for name in free_names(closure.function):
+                scope = closure.around.find(name)
+                if scope is not None and (id(scope), name) not in found:
+                    found[id(scope), name] = (scope, name, scope.values[name])
+                    waiting.append(scope.values[name])
+        return tuple(found.values())
 
     def awaited(self, value: Value, at: Expression) -> Value:
         if isinstance(value, Pending):
@@ -51,19 +83,34 @@ class Waiting(Branching):
         if pending.value is not None and not set(pending.conditions) <= set(self.draft.conditions):
             self.refuse(pending.line, "a call is awaited in one branch and its value used in another")
         if pending.value is None:
+            self._check_begun(pending)
             pending.conditions = self.draft.conditions
-            if pending.begun is not None and pending.begun != len(self.draft.nodes):
-                self.refuse(pending.line, "a call is begun here, and others before it is awaited")
             pending.value = merging.NULL  # one that waits for itself ends here
             pending.value = self._done(pending)
         return pending.value
 
+    def _check_begun(self, pending: Pending) -> None:
+        """What was begun before it is awaited did not wait for what happened since."""
+        begun = pending.begun is not None
+        if begun and pending.begun != self.draft.calls:
+            self.refuse(pending.line, "a call is begun here, and others before it is awaited")
+        if begun and pending.conditions != self.draft.conditions:
+            self.refuse(pending.line, "a call is begun here, and awaited in a branch")
+        if any(scope.values.get(name) != value for scope, name, value in pending.around):
+            self.refuse(pending.line, "a variable changes between a call and where it is awaited")
+
     def _done(self, pending: Pending) -> Value:
         work, line = pending.work, pending.line
-        if isinstance(work, FunctionWork):
-            return self.run(work, line)
-        if isinstance(work, LoopWork):
-            return self.loop(work, line, parallel=True)
+        match work:
+            case FunctionWork():
+                return self.run(work, line)
+            case LoopWork():
+                return self.loop(work, line, parallel=True)
+            case TogetherWork(items=items, settled=settled):
+                return self.together(items, line, settled)
+            case ThenWork(first=first, function=function):
+                found = self.call(function, (self.force(first),), (), line)
+                return self.force(found) if isinstance(found, Pending) else found
         arguments = {name: argument(value, self.language) for name, value in work.arguments}
         fields = {"arguments": arguments, "line": line, "safe_to_fail": self.draft.safe_to_fail}
         if isinstance(work.target, Tools):
@@ -73,6 +120,8 @@ class Waiting(Branching):
     def together(self, value: Value, line: int, settled: bool) -> Value:
         """Wait for several calls at once."""
         if isinstance(value, Pending) and isinstance(value.work, LoopWork):
+            if settled:
+                self.refuse(line, "calls for every item of a result, of which some may fail")
             return self.force(value)
         if not isinstance(value, Items):
             return value
@@ -86,18 +135,18 @@ class Waiting(Branching):
         """How a call that may have failed is told of: only what it gave is understood."""
         if self.language == "python":
             return value
-        return Record((("value", value), ("status", Opaque("is whether a call failed"))))
+        return Record((("value", value), ("status", Opaque(reason="whether a call failed is asked"))))
 
     def _forked(self, waiting: Sequence[Pending], line: int, settled: bool) -> None:
-        if any(each.begun not in {None, len(self.draft.nodes)} for each in waiting):
-            self.refuse(line, "a call is begun, and others before it is awaited")
+        for pending in waiting:
+            self._check_begun(pending)
+            _release(pending)
         fork = self.draft.add(ForkNode, line=line)
         before, count, safe = self.variables(), len(self.scopes), self.draft.safe_to_fail
         self.draft.safe_to_fail = safe or settled
         ends: list[End] = []
         for pending in waiting:
             self.draft.ends = (End(fork),)
-            pending.begun = None
             self.force(pending)
             ends += self.draft.ends
         self.draft.safe_to_fail = safe
@@ -113,7 +162,7 @@ class Waiting(Branching):
         outer, scope = self.scope, Scope(work.closure.around)
         frame, guard, conditions = self.frame, self.guard, self.draft.conditions
         self.scopes.append(scope)
-        self.scope, self.frame = scope, Frame(conditions)
+        self.scope, self.frame = scope, Frame(conditions, work.closure.function.asynchronous)
         self.guard, self.depth = merging.TRUE, self.depth + 1
         self._bind_parameters(work, line)
         finished = self.statements_of(work.closure, scope)
@@ -127,12 +176,14 @@ class Waiting(Branching):
 
     def _bind_parameters(self, work: FunctionWork, line: int) -> None:
         function = work.closure.function
-        named = dict(work.named)
+        named, defaults = dict(work.named), dict(work.closure.defaults)
         for position, names in enumerate(function.parameters):
             if position < len(work.positional):
                 value = work.positional[position]
             elif names.whole in named:
                 value = named[names.whole]
+            elif names.whole in defaults:
+                value = defaults[names.whole]
             elif names.default is not None:
                 value = self.evaluate(names.default)
             else:
@@ -170,9 +221,15 @@ class Waiting(Branching):
         if isinstance(value, Record) and key not in dict(value.entries):
             return self.evaluate(names.default)
         found = self.item(value, Known(key), at)
-        return self.default(Default(at, names.default, line=line), found, names.default)
+        if isinstance(found, Parameter):
+            return self.default(Default(at, names.default, line=line), found, names.default)
+        if isinstance(found, (Known, Items, Record)):
+            return found
+        return self.opaque(line, f"`{key}` may be missing, and has a default")
 
     def each_of(self, expression: Each, items: Value, function: Value) -> Value:
+        if isinstance(function, Builtin):
+            return self.coded(expression, free_names(expression))
         listed = folding.listed(items)
         if listed is not None and len(listed) <= UNROLLED_MAX:
             return Items(
@@ -187,34 +244,42 @@ class Waiting(Branching):
 
     def _mapped(self, expression: Each, work: LoopWork) -> Value:
         """A function for every item of a result: calls, something to wait for, or only a computation."""
-        draft, pending = self.draft.mark(), len(self.pending)
+        draft, pending, variables = self.draft.mark(), len(self.pending), self.variables()
         unsupported, parameters = dict(self.unsupported), dict(self.parameters)
-        nodes = len(self.draft.nodes)
         value = self.loop(work, expression.line, parallel=False)
-        if len(self.draft.nodes) > nodes + 1:
+        if self.draft.calls > draft.calls:
             return value
         begun = self.pending[pending:]
         self.draft, self.unsupported, self.parameters = draft, unsupported, parameters
         del self.pending[pending:]
+        self.set_variables(variables)
         if begun:
             return self.begin(work, expression.line)
         return self.coded(expression, free_names(expression))
 
     def loop(self, work: LoopWork, line: int, parallel: bool) -> Value:
         """Draw a loop over a result: its inside once, for whatever item."""
-        if self.draft.loop is not None:
-            self.refuse(line, "a loop over a result inside of another")
-        name = self.draft.add(
-            LoopNode, items=argument(work.items, self.language), parallel=parallel, line=line
-        )
-        outer, self.draft.loop = self.draft.loop, name
-        self.draft.ends = (End(name, inside=True),)
+        before, count = self.variables(), len(self.scopes)
+        name, outer = self.open_loop(work.items, line, parallel)
         given = self._iteration(work.function, node(name, "item"), node(name, "index"))
         value = self.call(work.function, given, (), line)
         if isinstance(value, Pending) and parallel:
             value = self.force(value)
+        if self.variables()[:count] != before[:count]:
+            self.refuse(line, "what is done for every item changes a variable that others see")
         self.close_loop(name, outer, value)
         return node(name)
+
+    def open_loop(self, items: Value, line: int, parallel: bool) -> tuple[str, str | None]:
+        """What follows lies in a loop: its name, and that of the loop around it."""
+        if self.draft.loop is not None:
+            self.refuse(line, "a loop over a result inside of another")
+        if isinstance(items, (Record, Arguments)):
+            self.refuse(line, "a loop over an object")
+        name = self.draft.add(LoopNode, items=argument(items, self.language), parallel=parallel, line=line)
+        outer, self.draft.loop = self.draft.loop, name
+        self.draft.ends = (End(name, inside=True),)
+        return name, outer
 
     def close_loop(self, name: str, outer: str | None, each: Value | None) -> None:
         """What follows follows the loop as a whole."""
@@ -224,6 +289,25 @@ class Waiting(Branching):
 
     def _iteration(self, function: Value, item: Value, index: Value) -> tuple[Value, ...]:
         """What a function is given for an item: in TypeScript also its number, where it takes one."""
+        if isinstance(function, Closure) and len(function.function.parameters) > 2:
+            self.refuse(function.function.line, "a function that takes the whole list, too")
         if isinstance(function, Closure) and len(function.function.parameters) > 1:
             return (item, index)
         return (item,)
+
+
+def _release(pending: Pending) -> None:
+    """What is awaited at once with others begins with them, and so does what it waits for."""
+    pending.begun, pending.around = None, ()
+    match pending.work:
+        case TogetherWork(items=Items(items=items)):
+            inner: Sequence[Value] = items
+        case TogetherWork(items=items):
+            inner = (items,)
+        case ThenWork(first=first):
+            inner = (first,)
+        case _:
+            inner = ()
+    for each in inner:
+        if isinstance(each, Pending):
+            _release(each)

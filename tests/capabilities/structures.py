@@ -36,7 +36,7 @@ def short(structure: Structure) -> dict[str, Any]:
         "result": None if structure.result is None else short_argument(structure.result),
         "unsupported": sorted({item.reason for item in structure.unsupported}),
     }
-    return {name: value for name, value in found.items() if value not in ([], None)}
+    return {name: value for name, value in found.items() if value not in ([], {}, None)}
 
 
 def short_node(node: StructureNode) -> dict[str, Any]:

@@ -90,6 +90,7 @@ def structures() -> list[Any]:
         pytest.param(structure_of(case["python"], "python"), id=case["name"])
         for path in sorted(CASES.glob("*.yaml"))
         for case in yaml.safe_load(path.read_text())
+        if "python" in case
     ]
 
 
