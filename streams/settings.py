@@ -184,6 +184,26 @@ class MetricsSettings(Group):
     port: int = Port
 
 
+class GatewaySettings(Group):
+    """The HTTP door: on loopback without a token, elsewhere only with one (`pml token create`).
+
+    `hosts` are the names that it answers to besides those of loopback, `origins` web pages that may call.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = Port
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    body_bytes_max: int = Field(default=10 * MIB, ge=1024, le=64 * MIB)
+    requests_per_s: PositiveFloat = 50
+    burst: PositiveInt = 200
+
+    @property
+    def on_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        return self.host in {"127.0.0.1", "::1", "localhost"}
+
+
 class LogSettings(Group):
     """What a worker writes to stderr; `auto` is console on a terminal, JSON lines elsewhere."""
 
@@ -220,6 +240,7 @@ class Settings(BaseSettings):
     orchestrator: OrchestratorSettings = OrchestratorSettings()
     sink: SinkSettings = SinkSettings()
     metrics: MetricsSettings = MetricsSettings()
+    gateway: GatewaySettings = GatewaySettings()
     log: LogSettings = LogSettings()
 
     @field_validator("data_dir", "mcp_servers", "mcp_permissions")

@@ -1,0 +1,38 @@
+"""`/v1/tools` and `/v1/dead-letters`: what there is, and what went wrong."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pml.schemas.errors import UndecodableRecord
+from pml.streams.bridge.permissions_file import read_permissions
+from pml.streams.dead_letter_reader import read_letter, read_letters
+from pml.streams.gateway import requests
+from pml.streams.gateway.answers import json_response, page
+from pml.streams.gateway.callers import Caller
+from pml.streams.gateway.doors import Doors
+from pml.streams.tool_listing import known_servers, tool_rows
+
+
+async def tools(request: Request, caller: Caller, doors: Doors) -> Response:
+    """Every tool that a bridge listed: whether it may run, whether it may run early, and why not."""
+    caller.require("runs:read")
+    permissions = read_permissions(doors.settings.mcp_permissions)
+    return page(tool_rows(await known_servers(doors.settings), permissions))
+
+
+async def dead_letters(request: Request, caller: Caller, doors: Doors) -> Response:
+    """The newest records that could not be read, handled or written, without their content."""
+    caller.require("dlq:admin")
+    letters = await read_letters(doors.settings, requests.limit(request))
+    return page([letter.summary() for letter in letters])
+
+
+async def dead_letter(request: Request, caller: Caller, doors: Doors) -> Response:
+    """One of them, whole."""
+    caller.require("dlq:admin")
+    text = str(request.path_params["letter_id"])
+    if not text.isdigit():
+        raise UndecodableRecord("a dead letter's id is its offset")
+    return json_response((await read_letter(doors.settings, int(text))).as_dict())

@@ -1,0 +1,81 @@
+"""Errors as HTTP tells them: RFC 9457, with the stable code of the error."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+
+from pml.schemas.errors import (
+    BrokerUnavailable,
+    ConfigurationError,
+    PayloadGone,
+    PMLError,
+    QueryError,
+    Refused,
+    StoreUnavailable,
+    UndecodableRecord,
+    WaitedTooLong,
+    WorkflowInvalid,
+)
+from pml.streams.gateway.callers import NotAllowed, NotAuthenticated
+from pml.streams.run_history import NoSuchRun
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_S = 5
+_STATUS: tuple[tuple[type[PMLError], HTTPStatus], ...] = (
+    (NotAuthenticated, HTTPStatus.UNAUTHORIZED),
+    (NotAllowed, HTTPStatus.FORBIDDEN),
+    (NoSuchRun, HTTPStatus.NOT_FOUND),
+    (WorkflowInvalid, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (Refused, HTTPStatus.CONFLICT),
+    (PayloadGone, HTTPStatus.GONE),
+    (WaitedTooLong, HTTPStatus.GATEWAY_TIMEOUT),
+    (BrokerUnavailable, HTTPStatus.SERVICE_UNAVAILABLE),
+    (StoreUnavailable, HTTPStatus.SERVICE_UNAVAILABLE),
+    (UndecodableRecord, HTTPStatus.BAD_REQUEST),
+    (QueryError, HTTPStatus.BAD_REQUEST),
+    (ConfigurationError, HTTPStatus.BAD_REQUEST),
+)
+# What a code says more exactly than the class of its error.
+_STATUS_OF_CODE = {
+    "NOT_FOUND": HTTPStatus.NOT_FOUND,
+    "NO_SUCH_RUN": HTTPStatus.NOT_FOUND,
+    "NO_SUCH_APPROVAL": HTTPStatus.NOT_FOUND,
+    "NO_SUCH_TASK": HTTPStatus.NOT_FOUND,
+    "TOO_LARGE": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    "RATE_LIMITED": HTTPStatus.TOO_MANY_REQUESTS,
+    "METHOD_NOT_ALLOWED": HTTPStatus.METHOD_NOT_ALLOWED,
+    "HOST_NOT_ALLOWED": HTTPStatus.MISDIRECTED_REQUEST,
+    "ORIGIN_NOT_ALLOWED": HTTPStatus.FORBIDDEN,
+    "NOT_A_PERSON": HTTPStatus.FORBIDDEN,
+}
+
+
+def status_of(error: PMLError) -> HTTPStatus:
+    """The status of an error; 500 where no other says it better."""
+    if error.code in _STATUS_OF_CODE:
+        return _STATUS_OF_CODE[error.code]
+    found = (status for kind, status in _STATUS if isinstance(error, kind))
+    return next(found, HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+def problem(error: PMLError, run_id: str | None = None) -> Response:
+    """The answer that tells an error; it never holds a traceback."""
+    status = status_of(error)
+    body: dict[str, Any] = {
+        "type": "about:blank",
+        "title": status.phrase,
+        "status": status.value,
+        "detail": error.message,
+        **error.as_dict(),
+        "run_id": run_id or error.details.get("run_id"),
+    }
+    headers = {}
+    if status is HTTPStatus.UNAUTHORIZED:
+        headers["www-authenticate"] = 'Bearer realm="pml"'
+    if status in {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS}:
+        headers["retry-after"] = str(RETRY_AFTER_S)
+    return Response(orjson.dumps(body, default=str), status.value, headers, MEDIA_TYPE)

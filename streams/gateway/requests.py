@@ -1,0 +1,118 @@
+"""What requests say: bodies, parameters, how long they may wait."""
+
+from __future__ import annotations
+
+import re
+from hashlib import blake2b
+from typing import Any, TypeVar
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.requests import Request
+
+from pml.schemas.base import Json
+from pml.schemas.codec import explain
+from pml.schemas.commands import CommandData
+from pml.schemas.errors import UndecodableRecord, WorkflowInvalid
+from pml.schemas.identifiers import is_name
+
+WAIT_MAX_S = 50.0
+LIMIT_MAX = 500
+LIMIT = 50
+_NUMBER = re.compile(r"\d{1,6}(\.\d{1,3})?\Z")
+D = TypeVar("D", bound=CommandData)
+
+
+class RunRequest(BaseModel):
+    """The body of `POST /v1/runs`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    workflow: dict[str, Json]
+    context: dict[str, Json] = {}
+    session_id: str | None = Field(default=None, max_length=128)
+    run_id: str | None = Field(default=None, max_length=128)
+
+
+async def json_body(request: Request) -> dict[str, Any]:
+    """The JSON object of a body; nothing is an empty one.
+
+    Raises:
+        UndecodableRecord: it is none.
+    """
+    data = await request.body()
+    try:
+        body = orjson.loads(data) if data else {}
+    except orjson.JSONDecodeError as error:
+        raise UndecodableRecord(f"the body is no JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise UndecodableRecord("the body must be a JSON object")
+    return body
+
+
+async def run_request(request: Request) -> RunRequest:
+    """What is to be run; an `Idempotency-Key` names the run where the body does not.
+
+    Raises:
+        UndecodableRecord: the body or the key has the wrong shape.
+    """
+    try:
+        asked = RunRequest.model_validate(await json_body(request))
+    except ValidationError as error:
+        raise UndecodableRecord(f"the body is wrong: {explain(error)}") from None
+    key = request.headers.get("idempotency-key")
+    if key is None or asked.run_id is not None:
+        return asked
+    if not 0 < len(key) <= 255:
+        raise UndecodableRecord("Idempotency-Key must have 1 to 255 characters")
+    return asked.model_copy(update={"run_id": f"run_{blake2b(key.encode(), digest_size=16).hexdigest()}"})
+
+
+async def command_data(request: Request, model: type[D], **fields: Any) -> D:
+    """The data of a command: the body and what the path says.
+
+    Raises:
+        UndecodableRecord, WorkflowInvalid: the body has the wrong shape.
+    """
+    body = await json_body(request)
+    body.pop("session_id", None)
+    try:
+        return model.model_validate({**body, **fields})
+    except ValidationError as error:
+        raise WorkflowInvalid("WORKFLOW_INVALID", f"the body is wrong: {explain(error)}") from None
+
+
+def wait_s(request: Request) -> float:
+    """How long the caller waits for the end: 0 for not at all, at most 50 seconds.
+
+    Raises:
+        UndecodableRecord: it is no number of seconds.
+    """
+    text = request.query_params.get("wait_s", "0")
+    if not _NUMBER.match(text) or float(text) > WAIT_MAX_S:
+        raise UndecodableRecord(f"wait_s is a number of seconds from 0 to {WAIT_MAX_S:g}")
+    return float(text)
+
+
+def limit(request: Request) -> int:
+    """How many items a list may have.
+
+    Raises:
+        UndecodableRecord: it is no number, or too large.
+    """
+    text = request.query_params.get("limit", str(LIMIT))
+    if not text.isdigit() or not 1 <= int(text) <= LIMIT_MAX:
+        raise UndecodableRecord(f"limit is a number from 1 to {LIMIT_MAX}")
+    return int(text)
+
+
+def name_of(request: Request, parameter: str) -> str:
+    """A name out of the path.
+
+    Raises:
+        UndecodableRecord: it is none.
+    """
+    text = str(request.path_params[parameter])
+    if not is_name(text):
+        raise UndecodableRecord(f"{parameter} is 1 to 128 letters, digits or ._:@+-")
+    return text

@@ -1,0 +1,175 @@
+"""The HTTP door, as far as nothing has to run behind it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from pml.streams.gateway.app import ROUTES, make_app
+from pml.streams.gateway.tokens import SCOPES, Scope, TokenFile
+from pml.streams.settings import GatewaySettings, Settings
+
+NOW = "2026-01-01T00:00:00.000000Z"
+# Nothing listens there: whatever passes the door ends with BROKER_UNAVAILABLE or STORE_UNAVAILABLE.
+NOWHERE = "127.0.0.1:1"
+NEEDED: dict[tuple[str, str], Scope] = {
+    (method, path): "runs:write" if method == "POST" else "runs:read" for method, path, _ in ROUTES
+} | {
+    ("POST", "/v1/approvals/{approval_id}/approve"): "approvals:write",
+    ("POST", "/v1/approvals/{approval_id}/reject"): "approvals:write",
+    ("GET", "/v1/dead-letters"): "dlq:admin",
+    ("GET", "/v1/dead-letters/{letter_id}"): "dlq:admin",
+}
+
+
+class Nobody:
+    """A producer that nothing may reach."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"{name} was called")
+
+
+@asynccontextmanager
+async def nobody() -> AsyncIterator[Nobody]:
+    yield Nobody()
+
+
+def client(tmp_path: Path, **gateway: Any) -> TestClient:
+    settings = Settings(
+        data_dir=tmp_path,
+        kafka={"bootstrap_servers": NOWHERE},
+        clickhouse={"url": f"http://{NOWHERE}"},
+        gateway=GatewaySettings(**gateway),
+    )
+    app = make_app(settings, nobody, lambda: None)
+    return TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False)
+
+
+@pytest.fixture
+def door(tmp_path: Path) -> Iterator[TestClient]:
+    with client(tmp_path) as opened:
+        yield opened
+
+
+def token(tmp_path: Path, *scopes: Scope, principal: str = "person:ada") -> dict[str, str]:
+    made = TokenFile(tmp_path).create("acme", principal, scopes, NOW)
+    return {"authorization": f"Bearer {made}"}
+
+
+def filled(path: str) -> str:
+    return path.format(run_id="run_1", task="n1", approval_id="apr_1", letter_id="1")
+
+
+@pytest.mark.parametrize(("method", "path"), NEEDED, ids=" ".join)
+def test_every_route_needs_its_scope(tmp_path: Path, method: str, path: str) -> None:
+    needed = NEEDED[method, path]
+    others = token(tmp_path, *(scope for scope in SCOPES if scope != needed))
+    with client(tmp_path) as door:
+        answer = door.request(method, filled(path), headers=others)
+
+    assert answer.status_code == 403
+    assert answer.json()["code"] == "NOT_ALLOWED"
+    assert needed in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(("method", "path"), NEEDED, ids=" ".join)
+def test_where_there_is_a_token_nobody_comes_in_without_one(tmp_path: Path, method: str, path: str) -> None:
+    token(tmp_path, *SCOPES)
+    with client(tmp_path) as door:
+        for headers in ({}, {"authorization": "Bearer pml_x_y"}, {"authorization": "Basic eDp5"}):
+            answer = door.request(method, filled(path), headers=headers)
+            assert answer.status_code == 401
+            assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+def test_off_loopback_nobody_comes_in_without_a_token(tmp_path: Path) -> None:
+    with client(tmp_path, host="0.0.0.0") as door:
+        assert door.get("/v1/runs").status_code == 401
+
+
+def test_on_loopback_whoever_comes_may_run_and_not_approve(door: TestClient) -> None:
+    assert door.post("/v1/approvals/apr_1/approve").status_code == 403
+    assert door.get("/v1/dead-letters").status_code == 403
+    assert door.get("/v1/runs").json()["code"] == "STORE_UNAVAILABLE"
+
+
+def test_a_name_that_is_not_ours_is_refused(door: TestClient) -> None:
+    answer = door.get("/healthz", headers={"host": "evil.example"})
+
+    assert (answer.status_code, answer.json()["code"]) == (421, "HOST_NOT_ALLOWED")
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("https://evil.example", 403),
+        ("null", 403),
+        ("http://localhost:3000", 200),
+        ("https://ok.example", 200),
+    ],
+)
+def test_web_pages_of_elsewhere_may_not_call(tmp_path: Path, origin: str, status: int) -> None:
+    with client(tmp_path, origins=("https://ok.example",)) as door:
+        assert door.get("/healthz", headers={"origin": origin}).status_code == status
+
+
+def test_a_body_is_bounded_with_and_without_a_length(tmp_path: Path) -> None:
+    def pieces() -> Iterator[bytes]:
+        for _ in range(3):
+            yield b"x" * 500
+
+    with client(tmp_path, body_bytes_max=1024) as door:
+        for body in (b"x" * 1025, pieces()):
+            answer = door.post("/v1/runs", content=body)
+            assert (answer.status_code, answer.json()["code"]) == (413, "TOO_LARGE")
+
+
+def test_a_caller_may_send_so_many_at_once(tmp_path: Path) -> None:
+    with client(tmp_path, requests_per_s=0.001, burst=3) as door:
+        statuses = [door.get("/healthz").status_code for _ in range(4)]
+
+    assert statuses == [200, 200, 200, 429]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "code"),
+    [
+        ("/v1/runs", b"{", "UNDECODABLE"),
+        ("/v1/runs", b"[]", "UNDECODABLE"),
+        ("/v1/runs", b"{}", "UNDECODABLE"),
+        ("/v1/runs", b'{"workflow": {}, "more": 1}', "UNDECODABLE"),
+        ("/v1/runs?wait_s=51", b'{"workflow": {}}', "UNDECODABLE"),
+        ("/v1/runs?wait_s=nan", b'{"workflow": {}}', "UNDECODABLE"),
+        ("/v1/runs/run_1/continue", b'{"checkpoint": 1}', "WORKFLOW_INVALID"),
+        ("/v1/runs/%20/abort", b"", "UNDECODABLE"),
+    ],
+)
+def test_a_request_of_the_wrong_shape_is_told_so(door: TestClient, path: str, body: bytes, code: str) -> None:
+    answer = door.post(path, content=body)
+
+    assert answer.status_code in {400, 422}
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["code"] == code
+
+
+def test_paths_and_methods_that_are_not_there(door: TestClient) -> None:
+    assert door.get("/v1/nothing").json()["code"] == "NOT_FOUND"
+    assert door.delete("/v1/runs").json()["code"] == "METHOD_NOT_ALLOWED"
+
+
+def test_a_defect_tells_nothing_of_itself(door: TestClient) -> None:
+    answer = door.post("/v1/runs", json={"workflow": {"tasks": []}})
+
+    assert answer.status_code == 500
+    assert answer.json()["code"] == "INTERNAL"
+    assert "start_run" not in answer.text
+
+
+def test_it_says_that_it_lives_and_whether_it_is_ready(door: TestClient) -> None:
+    assert door.get("/healthz").json() == {"status": "alive"}
+    assert door.get("/readyz").status_code == 200
