@@ -122,13 +122,13 @@ def _role(record: HealthRecord, stack: Stack | None, lag: int | None) -> PartSta
     return PartStatus(
         record.role,
         record.state,
-        address=record.facts.get("metrics"),
+        address=record.facts.get("http") or record.facts.get("metrics"),
         lag=lag,
         last_error=record.last_error["message"] if record.last_error else _error(worker),
         pid=record.pid if record.process.alive else None,
         restarts=worker.restarts if worker else 0,
         since=record.since,
-        facts={name: value for name, value in record.facts.items() if name != "metrics"},
+        facts={name: value for name, value in record.facts.items() if name not in ("metrics", "http")},
     )
 
 

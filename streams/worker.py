@@ -32,6 +32,7 @@ ROLES = {
     "metrics": "pml.streams.projections.role:Metrics",
     "thresholds": "pml.streams.projections.thresholds.role:Thresholds",
     "sink": "pml.streams.sink:Sink",
+    "gateway": "pml.streams.gateway.role:Gateway",
 }
 # The Faust tables of roles, by name, and how their changelogs are kept.
 TABLES = {

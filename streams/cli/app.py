@@ -27,6 +27,7 @@ from pml.streams.cli import (
     store,
     submit,
     thresholds,
+    token,
     tools,
     worker,
 )
@@ -95,6 +96,7 @@ for panel, name, group in (
     (LOOKING, "memory", memory.app),
     (LOOKING, "dlq", dlq.app),
     (OPERATING, "tools", tools.app),
+    (OPERATING, "token", token.app),
     (OPERATING, "speculation", speculation.app),
     (OPERATING, "thresholds", thresholds.app),
     (OPERATING, "schema", schema.app),

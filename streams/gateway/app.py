@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import structlog
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -22,6 +23,7 @@ from pml.streams.gateway.answers import json_response
 from pml.streams.gateway.callers import Caller, Callers
 from pml.streams.gateway.doors import Doors
 from pml.streams.gateway.guards import Guards, Rate
+from pml.streams.gateway.openapi import openapi
 from pml.streams.gateway.problems import problem
 from pml.streams.gateway.tokens import TokenFile
 from pml.streams.settings import Settings
@@ -80,6 +82,8 @@ def make_app(
             *(Route(path, _handled(handler), methods=[method]) for method, path, handler in ROUTES),
             Route("/healthz", _alive),
             Route("/readyz", partial(_ready, ready)),
+            Route("/metrics", _metrics),
+            Route("/openapi.json", _openapi),
         ],
         middleware=[Middleware(Guards, gateway.hosts, gateway.origins, gateway.body_bytes_max, rate)],
         exception_handlers={HTTPException: _http_error},
@@ -109,6 +113,14 @@ async def _alive(request: Request) -> Response:
 async def _ready(ready: Callable[[], dict[str, Any] | None], request: Request) -> Response:
     missing = ready()
     return json_response({"status": "ready"} if missing is None else missing, 200 if missing is None else 503)
+
+
+async def _metrics(request: Request) -> Response:
+    return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+
+
+async def _openapi(request: Request) -> Response:
+    return json_response(openapi(ROUTES))
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

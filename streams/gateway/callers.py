@@ -40,7 +40,7 @@ class Caller:
             raise NotAllowed(f"this needs the scope {scope}; make a token with `pml token create`")
 
 
-# Whoever can reach loopback may run workflows there, as with the command line; only a person's word needs more.
+# Whoever reaches loopback may run workflows there, as by the command line; a person's word needs more.
 ANONYMOUS = Caller(DEFAULT_TENANT, "agent:http", frozenset({"runs:read", "runs:write"}))
 
 

@@ -25,7 +25,7 @@ from pml.streams.local.stack import Part, Stack, remove_stack, write_stack
 from pml.streams.settings import Settings
 from pml.streams.topics import ensure_topics
 
-WORKERS = (("orchestrator",), ("bridge",), ("metrics", "thresholds", "sink"))
+WORKERS = (("orchestrator",), ("bridge",), ("metrics", "thresholds", "sink"), ("gateway",))
 LOCK_FILE = "up.lock"
 BACKOFF_FIRST_S = 0.5
 BACKOFF_MAX_S = 30.0

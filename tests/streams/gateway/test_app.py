@@ -173,3 +173,35 @@ def test_a_defect_tells_nothing_of_itself(door: TestClient) -> None:
 def test_it_says_that_it_lives_and_whether_it_is_ready(door: TestClient) -> None:
     assert door.get("/healthz").json() == {"status": "alive"}
     assert door.get("/readyz").status_code == 200
+
+
+def test_the_document_describes_every_route_and_resolves(door: TestClient) -> None:
+    found = door.get("/openapi.json").json()
+
+    described = {(method.upper(), path) for path, item in found["paths"].items() for method in item}
+    assert described == {(method, path) for method, path, _ in ROUTES}
+    for reference in references(found):
+        place: Any = found
+        for part in reference.removeprefix("#/").split("/"):
+            place = place[part]
+    ids = [item["operationId"] for methods in found["paths"].values() for item in methods.values()]
+    assert len(set(ids)) == len(ids)
+    assert all(item["summary"] for methods in found["paths"].values() for item in methods.values())
+
+
+def references(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"]
+        for item in value.values():
+            yield from references(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from references(item)
+
+
+def test_figures_are_those_of_prometheus(door: TestClient) -> None:
+    answer = door.get("/metrics")
+
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert "# TYPE" in answer.text

@@ -69,4 +69,4 @@ async def test_who_stores_stands_behind_who_decides(tmp_path: Path) -> None:
     finally:
         await store.stop()
     workers = {roles: Worker(settings, roles)._child._niceness for roles in WORKERS}
-    assert workers == {WORKERS[0]: 0, WORKERS[1]: 0, WORKERS[2]: services.BEHIND}
+    assert workers == {WORKERS[0]: 0, WORKERS[1]: 0, WORKERS[2]: services.BEHIND, WORKERS[3]: 0}
