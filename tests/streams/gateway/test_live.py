@@ -1,0 +1,105 @@
+"""The door in front of a whole stack: a program that knows nothing but HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.fixtures.project import PATIENCE_S, Project, project, wait_until
+
+__all__ = ["project"]
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(4 * PATIENCE_S)]
+
+READ = {"id": "read", "tool": "files:read_file", "arguments": {"path": "a.txt"}}
+
+
+@pytest.fixture
+def door(project: Project) -> Iterator[httpx2.Client]:
+    project.pml("up", "--detach")
+    part = next(part for part in project.json("status")["parts"] if part["name"] == "gateway")
+    with httpx2.Client(base_url=part["address"], timeout=60) as client:
+        yield client
+
+
+def chain(project: Project) -> dict[str, Any]:
+    import yaml
+
+    loaded: dict[str, Any] = yaml.safe_load((project.folder / "chain.yaml").read_text())
+    return loaded
+
+
+def events_of(door: httpx2.Client, run_id: str, **headers: str) -> list[tuple[int, str]]:
+    """The seq and type of every event that is told until the end."""
+    found: list[tuple[int, str]] = []
+    with door.stream("GET", f"/v1/runs/{run_id}/events?session={run_id}", headers=headers) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        event: dict[str, str] = {}
+        for line in answer.iter_lines():
+            name, _, value = line.partition(": ")
+            if name in {"id", "event", "data"}:
+                event[name] = value
+            elif not line and event:
+                assert json.loads(event["data"])["seq"] == int(event["id"])
+                found.append((int(event["id"]), event["event"]))
+                event = {}
+    return found
+
+
+def test_a_program_runs_follows_and_decides_by_http(door: httpx2.Client, project: Project) -> None:
+    workflow = chain(project)
+    done = door.post("/v1/runs?wait_s=50", json={"workflow": workflow, "context": {"path": "a.txt"}})
+    assert (done.status_code, done.json()["status"]) == (200, "completed")
+    run_id = done.json()["run_id"]
+
+    result = door.get(f"/v1/runs/{run_id}/tasks/read/result?session={run_id}").json()
+    assert "a file" in json.dumps(result)
+    told = events_of(door, run_id)
+    assert [seq for seq, _ in told] == list(range(len(told)))
+    assert (told[0][1], told[-1][1]) == ("run.started", "run.completed")
+    middle = len(told) // 2
+    assert events_of(door, run_id, **{"last-event-id": str(middle)}) == told[middle + 1 :]
+
+    same = {"json": {"workflow": {"tasks": [READ]}}, "headers": {"idempotency-key": "k1"}}
+    first, second = (door.post("/v1/runs?wait_s=50", **same).json() for _ in range(2))
+    assert first["run_id"] == second["run_id"]
+    other = door.post(
+        "/v1/runs", json={"workflow": {"tasks": [{**READ, "id": "x"}]}}, headers=same["headers"]
+    )
+    assert other.status_code == 409
+
+    waiting = {**workflow, "options": {"per_layer_validation": True}}
+    asked = door.post("/v1/runs?wait_s=50", json={"workflow": waiting}).json()
+    assert asked["status"] == "waiting"
+    place = f"/v1/runs/{asked['run_id']}"
+    went_on = door.post(f"{place}/continue?wait_s=50&session={asked['run_id']}", json={"reason": "fine"})
+    assert (went_on.status_code, went_on.json()["status"]) == (200, "completed")
+    again = door.post(f"{place}/continue?session={asked['run_id']}")
+    assert again.status_code == 409
+
+    wrong = door.post("/v1/runs", json={"workflow": {"tasks": [{"id": "a", "tool": "nope:x"}]}})
+    assert (wrong.status_code, wrong.json()["code"]) == (422, "UNKNOWN_TOOL")
+    wait_until(lambda: len(door.get("/v1/runs").json()["items"]) >= 3, "the sink")
+    assert door.get("/v1/tools").json()["items"][0]["server"] == "files"
+
+    foreign(door, project, run_id)
+
+
+def foreign(door: httpx2.Client, project: Project, run_id: str) -> None:
+    """As soon as there is a token nobody comes in without one, and a tenant sees its own runs alone."""
+    mine = project.json("token", "create", "agent:a", "--scope", "runs:read", "--scope", "runs:write")[
+        "token"
+    ]
+    theirs = project.json("token", "create", "agent:b", "--scope", "runs:read", "--tenant", "other")["token"]
+    place = f"/v1/runs/{run_id}?session={run_id}"
+
+    assert door.get(place).status_code == 401
+    assert door.get(place, headers={"authorization": f"Bearer {mine}"}).status_code == 200
+    assert door.get(place, headers={"authorization": f"Bearer {theirs}"}).status_code == 404
+    listed = door.get("/v1/runs", headers={"authorization": f"Bearer {theirs}"})
+    assert listed.json()["items"] == []
+    assert door.post("/v1/runs", headers={"authorization": f"Bearer {theirs}"}).status_code == 403
