@@ -237,7 +237,10 @@ def test_the_exit_code_of_each_error_of_the_command_line() -> None:
     documented = {
         pages.codes(row["code"])[0]: int(row["exit"]) for row in pages.table(ERRORS, "code") if "exit" in row
     }
-    for module in ("streams.local.supervisor", "streams.run_history", "streams.worker"):
+    for module in (
+        *("streams.local.supervisor", "streams.run_history", "streams.worker"),
+        "streams.gateway.tokens",
+    ):
         import_module(f"pml.{module}")
     found = {
         kind.code: exits.exit_code(kind("only its kind counts"))
