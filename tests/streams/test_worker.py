@@ -147,7 +147,7 @@ async def test_a_role_that_stands_still_with_work_waiting_ends_itself(
 
 def test_a_role_that_does_not_exist_is_told_with_those_that_do() -> None:
     with pytest.raises(ConfigurationError, match="orchestrator, bridge, metrics, thresholds, sink"):
-        load_role("gateway")
+        load_role("nobody")
 
 
 def test_standing_still_counts_only_with_lag_and_without_a_reason() -> None:

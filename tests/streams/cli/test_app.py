@@ -25,7 +25,8 @@ from tests.streams.cli.conftest import Pml
 
 COMMANDS = [
     *(["up"], ["down"], ["status"], ["doctor"], ["config"], ["worker"], ["submit"], ["demo"], ["init"]),
-    *(["analyze"], ["token", "create"], ["token", "list"], ["token", "revoke"], ["migrate"], ["query"], ["metrics"], ["run", "list"], ["run", "show"], ["run", "trace"]),
+    *(["analyze"], ["token", "create"], ["token", "list"], ["token", "revoke"]),
+    *(["migrate"], ["query"], ["metrics"], ["run", "list"], ["run", "show"], ["run", "trace"]),
     *(["events", "tail"], ["events", "dump"], ["dlq", "list"], ["dlq", "show"], ["tools", "list"]),
     *(["tools", "approve"], ["speculation", "on"], ["speculation", "off"], ["schema", "export"]),
     *(["thresholds", "list"], ["thresholds", "set"], ["thresholds", "unset"], ["thresholds", "plot"]),
