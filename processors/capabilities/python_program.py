@@ -402,10 +402,17 @@ def _text(tree: ast.expr | None) -> str | None:
 
 
 def _is_json(value: object) -> bool:
-    """Whether JSON can say a constant: no half of a character, and no number beyond all others."""
-    if isinstance(value, str):
-        return not any("\ud800" <= each <= "\udfff" for each in value)
-    return value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and isfinite(value))
+    """Whether JSON can say a constant: no half of a character, no number beyond 64 bits or all others."""
+    match value:
+        case str():
+            return not any("\ud800" <= each <= "\udfff" for each in value)
+        case bool() | None:
+            return True
+        case int():
+            return -(2**63) <= value < 2**63
+        case float():
+            return isfinite(value)
+    return False
 
 
 def _binds(tree: ast.Name) -> bool:

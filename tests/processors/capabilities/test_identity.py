@@ -146,3 +146,10 @@ def test_a_name_is_short_plain_and_free(intent: str, taken: set[str]) -> None:
     assert name not in taken
     assert 0 < len(name) <= NAME_CHARACTERS_MAX + 2
     assert set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
+
+
+@pytest.mark.parametrize("number", [10**30, -(10**30), "1e999", 2**63 - 1])
+def test_a_number_that_json_cannot_say_is_no_literal(number: object) -> None:
+    structure = structure_of(f"await mcp.a.b(x={number})", "python")
+
+    assert capability_id(structure).startswith("cap_")
