@@ -76,6 +76,7 @@ class _Analysis(Evaluation):
         try:
             value = self._result(program)
             self._never_awaited()
+            self._check_defaults()
             self.say(value, 0)
             result = argument(value, self.language) if self._is_result(value) else None
         except TooManyNodes:
@@ -123,6 +124,11 @@ class _Analysis(Evaluation):
         if names.default is not None:
             return self.optional(names.whole, self.evaluate(names.default), line)
         return self.parameter(names.whole)
+
+    def _check_defaults(self) -> None:
+        for name, parameter in self.parameters.items():
+            if parameter.default is not None and self.read_bare.get(name):
+                self.refuse(0, f"`{name}` is read with and without its default")
 
     def _runs_alone(self) -> bool:
         """Whether a call that is not awaited runs nevertheless: a promise at the end of a program does."""
@@ -226,7 +232,10 @@ class _Analysis(Evaluation):
     def _store(self, statement: Store) -> None:
         scope = self.scope.find(statement.name)
         held = scope.values[statement.name] if scope else None
-        key, value = self.evaluate(statement.key), self.evaluate(statement.value)
+        if self.language == "python":  # which computes what is stored before where
+            value, key = self.evaluate(statement.value), self.evaluate(statement.key)
+        else:
+            key, value = self.evaluate(statement.key), self.evaluate(statement.value)
         known = isinstance(key, Known) and isinstance(key.value, str)
         if scope is None or not isinstance(held, Record) or not known or self.is_shared(held):
             self.refuse(statement.line, "a part of a value is changed")
@@ -244,8 +253,8 @@ class _Analysis(Evaluation):
 
     def _return(self, written: Expression | None) -> Value:
         value = merging.NULL if written is None else self.evaluate(written)
-        if isinstance(value, Pending) and self.frame.asynchronous:
-            value = self.force(value)  # who called awaits what is returned
+        if isinstance(value, Pending) and self.frame.asynchronous and self.language == "typescript":
+            value = self.force(value)  # whoever awaits a promise of a promise gets its value
         self.say(value, 0 if written is None else written.line)
         self.frame.returned.append((self.guard, self.draft.conditions, value))
         self.frame.ends = (*self.frame.ends, *self.draft.ends)

@@ -36,6 +36,7 @@ from pml.processors.capabilities.values import (
     ToolWork,
     Value,
     is_data,
+    parts,
 )
 from pml.processors.capabilities.waiting import Waiting
 
@@ -115,9 +116,11 @@ class Calling(Waiting):
     def _argument(self, value: Value, line: int) -> Value:
         match value:
             case Record(entries=entries):
-                return Record(tuple((name, self._argument(item, line)) for name, item in entries))
+                named = tuple((name, self._argument(item, line)) for name, item in entries)
+                return value if _unchanged(parts(value), [item for _, item in named]) else Record(named)
             case Items(items=items):
-                return Items(tuple(self._argument(item, line) for item in items))
+                listed = tuple(self._argument(item, line) for item in items)
+                return value if _unchanged(items, listed) else Items(listed)
         return self.data(value, Constant(None, line=line))
 
     def _method(self, expression: Call) -> Value | None:
@@ -256,6 +259,11 @@ class Calling(Waiting):
             tuple(self.data(each, at) for each in positional),
             tuple((key, self.data(each, at)) for key, each in named),
         )
+
+
+def _unchanged(old: Sequence[Value], new: Sequence[Value]) -> bool:
+    """Whether each is the very same: what a program changes later is changed here, too."""
+    return all(one is other for one, other in zip(old, new, strict=True))
 
 
 def _is_new(expression: Expression) -> bool:

@@ -225,6 +225,7 @@ class Evaluation(Calling):
     def default(self, expression: Default, value: Value, otherwise: Expression) -> Value:
         match value:
             case Parameter(name=name):
+                self.read_bare[name] = max(0, self.read_bare.get(name, 0) - 1)
                 return self.optional(name, self.evaluate(otherwise), expression.line)
             case Known(value=None):
                 return self.evaluate(otherwise)

@@ -335,7 +335,7 @@ class _Reader:
         lazy = isinstance(tree, ast.GeneratorExp) and any(
             isinstance(part, ast.Await) for part in ast.walk(body)
         )
-        if each.is_async or variable is None or lazy:
+        if each.is_async or variable is None or lazy or isinstance(body, ast.Lambda):
             return self._native(tree)
         returned = Return(self._expression(body), **self._at(body))
         function = Function((variable,), (returned,), **self._at(body))

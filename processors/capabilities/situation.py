@@ -17,7 +17,9 @@ from pml.processors.capabilities.values import (
     Parameter,
     Pending,
     Scope,
+    ToolWork,
     Value,
+    Work,
     parts,
 )
 from pml.schemas.structure import StructureParameter, Unsupported
@@ -53,6 +55,8 @@ class Situation(ABC):
         unsupported: what no DAG expresses.
         pending: the calls that were made, awaited or not.
         frame, guard: the function that is gone through, and when the way through it is taken.
+        arms: the ways at the same time, one inside of the other, that are gone.
+        read_bare: how often parameters are read without a default beside them.
         reads: variables that were read since somebody cleared them.
     """
 
@@ -68,7 +72,9 @@ class Situation(ABC):
         self.depth = 0
         self.steps = 0
         self.guard: Value = merging.TRUE
+        self.arms: tuple[int, ...] = ()
         self.reads: set[str] = set()
+        self.read_bare: dict[str, int] = {}
 
     @abstractmethod
     def evaluate(self, expression: Expression) -> Value:
@@ -128,6 +134,7 @@ class Situation(ABC):
         """
         _check_name(name)
         self.parameters.setdefault(name, StructureParameter(name=name))
+        self.read_bare[name] = self.read_bare.get(name, 0) + 1
         return Parameter(name)
 
     def optional(self, name: str, default: Value, line: int) -> Value:
@@ -155,13 +162,17 @@ class Situation(ABC):
     def is_shared(self, value: Value) -> bool:
         """Whether more than one variable holds this very list or object, by itself or inside of another."""
         holders = [item for scope in self.scopes for item in scope.values.values()]
-        waiting = [
-            item
-            for each in self.pending
-            if each.value is None and isinstance(each.work, FunctionWork)
-            for item in each.work.positional
-        ]
+        waiting = [item for each in self.pending if each.value is None for item in _given_to(each.work)]
         return sum(_holds(item, value) for item in (*holders, *waiting)) > 1
+
+
+def _given_to(work: Work) -> tuple[Value, ...]:
+    match work:
+        case FunctionWork(positional=positional, named=named):
+            return (*positional, *(item for _, item in named))
+        case ToolWork(arguments=arguments):
+            return tuple(item for _, item in arguments)
+    return ()
 
 
 def _check_name(name: str) -> None:

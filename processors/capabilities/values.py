@@ -122,6 +122,8 @@ class Pending:
     Attributes:
         begun: how many calls were drawn when it was made, where making it begins it; else None.
         around: the variables that it reads, as they were then, where it reads them when it is begun.
+        loop: the loop in which it was made.
+        arms: the ways at the same time, one inside of the other, in which it was waited for.
         conditions: the branches in which it was begun, and once it has a value, in which it was waited for.
         value: what it gave, once it has been waited for.
     """
@@ -130,6 +132,8 @@ class Pending:
     line: int
     begun: int | None = None
     around: tuple[tuple[Scope, str, Value], ...] = ()
+    loop: str | None = None
+    arms: tuple[int, ...] = ()
     value: Value | None = None
     conditions: tuple[Condition, ...] = ()
 

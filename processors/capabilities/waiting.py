@@ -40,7 +40,7 @@ class Waiting(Branching):
 
     def begin(self, work: Work, line: int) -> Pending:
         """Make a call; a coroutine of Python is begun only where it is awaited, what gathers some at once."""
-        pending = Pending(work, line)
+        pending = Pending(work, line, loop=self.draft.loop)
         if self.language == "typescript" or isinstance(work, TogetherWork):
             self.started(pending)
         elif isinstance(work, LoopWork):
@@ -82,8 +82,11 @@ class Waiting(Branching):
         """Wait for a call: what it does is drawn now."""
         if pending.value is not None and not set(pending.conditions) <= set(self.draft.conditions):
             self.refuse(pending.line, "a call is awaited in one branch and its value used in another")
+        if pending.value is not None and _at_the_same_time(pending.arms, self.arms):
+            self.refuse(pending.line, "a call is awaited by several that run at the same time")
         if pending.value is None:
             self._check_begun(pending)
+            pending.arms = self.arms
             pending.conditions = self.draft.conditions
             pending.value = merging.NULL  # one that waits for itself ends here
             pending.value = self._done(pending)
@@ -96,6 +99,8 @@ class Waiting(Branching):
             self.refuse(pending.line, "a call is begun here, and others before it is awaited")
         if begun and pending.conditions != self.draft.conditions:
             self.refuse(pending.line, "a call is begun here, and awaited in a branch")
+        if pending.loop != self.draft.loop:
+            self.refuse(pending.line, "a call is begun outside of a loop, and awaited in it")
         if any(scope.values.get(name) != value for scope, name, value in pending.around):
             self.refuse(pending.line, "a variable changes between a call and where it is awaited")
 
@@ -145,10 +150,13 @@ class Waiting(Branching):
         before, count, safe = self.variables(), len(self.scopes), self.draft.safe_to_fail
         self.draft.safe_to_fail = safe or settled
         ends: list[End] = []
+        around = self.arms
         for pending in waiting:
             self.draft.ends = (End(fork),)
+            self.arms = (*around, id(pending))
             self.force(pending)
             ends += self.draft.ends
+        self.arms = around
         self.draft.safe_to_fail = safe
         if self.variables()[:count] != before[:count]:
             self.refuse(line, "what runs at the same time changes a variable that others see")
@@ -294,6 +302,11 @@ class Waiting(Branching):
         if isinstance(function, Closure) and len(function.function.parameters) > 1:
             return (item, index)
         return (item,)
+
+
+def _at_the_same_time(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether neither of two ways waits for the other."""
+    return any(left != right for left, right in zip(one, other, strict=False))
 
 
 def _release(pending: Pending) -> None:
