@@ -26,6 +26,7 @@ async def follow(request: Request, caller: Caller, doors: Doors) -> Response:
     """The events of a run from its first, or after `Last-Event-ID`, until its end; `id` is their seq."""
     caller.require("runs:read")
     run_id, seen = requests.name_of(request, "run_id"), _last_seen(request)
+    doors.waiting.check()
     events = await run_events(doors.settings, caller.tenant, run_id, request.query_params.get("session"))
     stream = _after(_lived(doors, caller, run_id, events), seen)
     return EventSourceResponse(stream, ping=PING_S, headers={"cache-control": "no-store"})
@@ -53,6 +54,12 @@ async def _lived(doors: Doors, caller: Caller, run_id: str, known: list[Event]) 
     if _ended(known):
         return
     last = known[-1]
+    with doors.waiting.one_more():
+        async for event in _coming(doors, caller, run_id, last):
+            yield event
+
+
+async def _coming(doors: Doors, caller: Caller, run_id: str, last: Event) -> AsyncIterator[Event]:
     async with EventConsumer(doors.settings, session_id=last.session_id, tenant=caller.tenant) as consumer:
         consumer.seek(last.offset + 1)
         async for event in consumer:

@@ -109,14 +109,15 @@ async def _events(request: Request, caller: Caller, doors: Doors) -> Any:
 
 async def _answered(doors: Doors, submission: Submission, patience_s: float) -> Response:
     """The end of a run, or what it waits for, or that it goes on."""
-    await wait_for_answer(doors.settings, submission, timeout_s=ANSWER_S)
-    if patience_s:
+    with doors.waiting.one_more():
+        await wait_for_answer(doors.settings, submission, timeout_s=ANSWER_S)
+        if not patience_s:
+            return _accepted(submission, "queued")
         try:
             summary = await wait_for_run(doors.settings, submission, timeout_s=patience_s, until_waiting=True)
         except WaitedTooLong:
             return _accepted(submission, "running")
         return json_response(summary.as_dict())
-    return _accepted(submission, "queued")
 
 
 def _accepted(submission: Submission, status: str) -> Response:
