@@ -11,7 +11,6 @@ from pml.streams.client import IntentProducer
 from pml.streams.gateway.callers import Callers
 from pml.streams.settings import Settings
 
-
 WAITING_MAX = 200
 """Requests that wait or follow: each has a consumer of its own, of some 200 KB."""
 
