@@ -69,7 +69,7 @@ def _text(parts: Sequence[str]) -> str:
 
 def _names(schema: Schema | None, key: str) -> tuple[str, ...]:
     """Field names under a key, whether it is a list of names or a mapping; a schema may say anything."""
-    found = (schema or {}).get(key)
+    found = schema.get(key) if isinstance(schema, Mapping) else None
     if not isinstance(found, (Mapping, list, tuple)):
         return ()
     return tuple(name for name in list(found)[:SCHEMA_FIELDS] if isinstance(name, str))

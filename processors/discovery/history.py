@@ -21,6 +21,8 @@ NEIGHBOURS = 5
 ALIKE = 10
 # Similarities to this power: a near one outweighs many far ones.
 SHARPNESS = 4
+# As if one more workflow with none of the tools were that near: faint likeness is no evidence, however alone.
+DOUBT = 0.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +46,10 @@ class History:
         self._points, self._count = points, len(points)
         self._of_tool = self._uses()
         self._used = np.array(sorted(self._of_tool), dtype=np.int64)
-        self._rows: dict[int, Shares] = {}
+        self._rows: dict[int, dict[int, float]] = {}
 
-    def together(self, number: int) -> Shares:
-        """For each tool, the share of the workflows with this tool that had it too (0 for itself).
+    def together(self, number: int) -> Mapping[int, float]:
+        """For other tools, the share of the workflows with this tool that had them too (none: left out).
 
         Workflows with tools like this one stand in where it was used rarely or never.
         """
@@ -55,7 +57,7 @@ class History:
             own, times = self._counts(number), len(self._of_tool.get(number, ()))
             row = (own + PRIOR_STRENGTH * self._of_neighbours(number)) / (times + PRIOR_STRENGTH)
             row[number] = 0
-            self._rows[number] = row
+            self._rows[number] = {int(other): float(row[other]) for other in np.flatnonzero(row)}
         return self._rows[number]
 
     def alike(self, point: Vectors) -> Shares:
@@ -65,7 +67,7 @@ class History:
         return self._mixed({int(row): near[row] ** SHARPNESS for row in nearest})
 
     def _mixed(self, weights: Mapping[int, float]) -> Shares:
-        found, total = np.zeros(self._count), sum(weights.values())
+        found, total = np.zeros(self._count), DOUBT + sum(weights.values())
         for row, weight in weights.items():
             if weight > 0:
                 found[self._pasts[row]] += weight / total

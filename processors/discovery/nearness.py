@@ -17,7 +17,7 @@ GONE_SHARE = 0.5
 class Nearness:
     """Cosines in standard deviations above their mean over all documents, for all or for some of them.
 
-    Mean and deviation come from the first two moments of the points, so that they cost the same for many
+    Mean and deviation come from the first two moments of the points, and cost the same for many
     documents as for few.
     """
 

@@ -13,7 +13,7 @@ SHARES = {"success": 0.5, "recency": 0.25, "page_rank": 0.25}
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Each from 0 to 1, and 0 where it is not known: share of good ends, how lately used, PageRank ÷ the greatest."""
+    """Each from 0 to 1, and 0 where it is not known: good ends, how lately used, PageRank ÷ the most."""
 
     success: float = 0.0
     recency: float = 0.0

@@ -22,7 +22,7 @@ from pml.processors.memory.embedding import Vectors
 SEEDS = 8
 # Candidates of each kind where not all documents are looked at.
 CANDIDATES = 200
-# Below it a share is none; from it to 1 a share counts by its logarithm, from 0 to 1.
+# What comes with the tools that fit best is looked at too from this share on.
 LEAST_SHARE = 1e-3
 # What a provider that gives all inputs alone is worth, where no past says it (DESIGN §6: weight 0.7).
 PROVIDES_SHARE = 0.7
@@ -63,14 +63,13 @@ class Snapshot:
         """A row of signals for each document looked at; the weights of the text say what to expand."""
         numbers = self._candidates(asked)
         text = self._text(asked, numbers)
-        together = self._together(numbers, evidence(text, weights))
-        alike = self._history.alike(asked.points[0])
+        seeds = self._seeds(numbers, evidence(text, weights))
+        together, alike = self._together(seeds), self._history.alike(asked.points[0])
         if len(numbers) < len(self.documents):
-            come = np.union1d(numbers, np.flatnonzero(together > LEAST_SHARE))
-            numbers, text = come, self._text(asked, come)
-        return numbers, np.column_stack(
-            (text, _by_logarithm(together[numbers]), _by_logarithm(alike[numbers]))
-        )
+            numbers = np.union1d(numbers, np.flatnonzero(together > LEAST_SHARE))
+            text = self._text(asked, numbers)
+        columns = (self._as_expected(shares, seeds)[numbers] for shares in (together, alike))
+        return numbers, np.column_stack((text, *columns))
 
     def _candidates(self, asked: Question) -> Numbers:
         count = len(self.documents)
@@ -91,26 +90,30 @@ class Snapshot:
         columns = (whole[0], meaning[0], names, whole[first:].max(axis=0), meaning[first:].max(axis=0))
         return np.column_stack(columns)
 
-    def _together(self, numbers: Numbers, log_odds: NDArray[np.float64]) -> Scores:
-        """For every document, how likely it comes with the tools that fit best: by past workflows, by schemas."""
-        found = np.zeros(len(self.documents))
+    def _seeds(self, numbers: Numbers, log_odds: NDArray[np.float64]) -> dict[int, float]:
+        """The tools whose text fits best, and how likely each is the one meant."""
         tools = np.flatnonzero(self.is_tool[numbers])
-        seeds = tools[np.argsort(-log_odds[tools], kind="stable")[:SEEDS]]
-        shares = np.exp(log_odds[seeds] - log_odds[seeds].max()) if len(seeds) else np.zeros(0)
-        for seed, share in zip(numbers[seeds], shares / shares.sum() if len(seeds) else shares, strict=True):
-            row = self._history.together(int(seed)).copy()
-            for provider, part in self._provides.providers(int(seed)).items():
-                row[provider] = max(row[provider], PROVIDES_SHARE * part)
-            found += share * row
+        best = tools[np.argsort(-log_odds[tools], kind="stable")[:SEEDS]]
+        odds = np.exp(log_odds[best] - log_odds[best].max(initial=-np.inf))
+        return dict(zip(numbers[best].tolist(), (odds / odds.sum()).tolist(), strict=True))
+
+    def _together(self, seeds: Mapping[int, float]) -> Scores:
+        """For every document, how likely it comes with the seeds: by past workflows, and by schemas."""
+        found = np.zeros(len(self.documents))
+        for seed, share in seeds.items():
+            row = dict(self._history.together(seed))
+            for provider, part in self._provides.providers(seed).items():
+                row[provider] = max(row.get(provider, 0.0), PROVIDES_SHARE * part)
+            found[list(row)] += share * np.array(list(row.values()))
         return found
+
+    def _as_expected(self, shares: Scores, seeds: Mapping[int, float]) -> Scores:
+        """Shares; for capabilities, which no workflow calls, what is expected of the tools that fit."""
+        expected = sum(share * shares[seed] for seed, share in seeds.items())
+        return np.where(self.is_tool, shares, expected)
 
 
 def _standardised(scores: Scores) -> Scores:
     """In standard deviations above the mean; zeros where all are alike."""
     deviation = scores.std() if len(scores) else 0.0
     return (scores - scores.mean()) / deviation if deviation > 0 else np.zeros_like(scores)
-
-
-def _by_logarithm(shares: Scores) -> Scores:
-    found: Scores = 1 - np.log(np.maximum(shares, LEAST_SHARE)) / np.log(LEAST_SHARE)
-    return found

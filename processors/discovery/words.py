@@ -7,73 +7,19 @@ from functools import lru_cache
 
 # A capital after a small letter or digit, or before one, begins a word: getUserID, HTTPServer.
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
-_CLAUSE = re.compile(r"(?<=[.!?;])\s+|\n+|,\s+|\s+(?:and|then)\s+", re.IGNORECASE)
+_CLAUSE = re.compile(r"(?<=[.!?;])\s+|\n+|,\s+|\s+(?:and\s+then|and|then)\s+", re.IGNORECASE)
 _STEMS_KEPT = 65_536
 # Text of an intent that is looked at; a longer one is a document, not a request.
 TEXT_CHARACTERS = 20_000
 CLAUSES = 24
 CLAUSE_WORDS = 2
 
-STOP_WORDS = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "been",
-        "by",
-        "can",
-        "could",
-        "do",
-        "does",
-        "for",
-        "from",
-        "had",
-        "has",
-        "have",
-        "how",
-        "i",
-        "if",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "me",
-        "my",
-        "of",
-        "on",
-        "or",
-        "our",
-        "please",
-        "so",
-        "than",
-        "that",
-        "the",
-        "their",
-        "them",
-        "then",
-        "there",
-        "these",
-        "this",
-        "to",
-        "us",
-        "was",
-        "we",
-        "were",
-        "what",
-        "when",
-        "which",
-        "will",
-        "with",
-        "would",
-        "you",
-        "your",
-    ]
-)
+_STOP_WORDS = """
+a an and are as at be been by can could do does for from had has have how i if in into is it its me
+my of on or our please so than that the their them then there these this to us was we were what when
+which will with would you your
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
 def words(text: str) -> list[str]:
@@ -101,7 +47,7 @@ def stem(word: str) -> str:
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
     if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        return word[:-1].removesuffix("e")
+        return stem(word[:-1])
     for ending in ("ing", "ed"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return _undoubled(word.removesuffix(ending))

@@ -1,4 +1,4 @@
-"""A model of sentence-transformers in place of the one that PML ships with: slower, about as good on our sets."""
+"""A model of sentence-transformers in place of the one that PML ships with."""
 
 from __future__ import annotations
 
