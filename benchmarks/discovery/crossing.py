@@ -49,8 +49,8 @@ def crossed(
         index.remember(
             [Past(case.intent, case.tools) for case, of in zip(data.cases, fold, strict=True) if of != held]
         )
-        for place in np.flatnonzero(fold == held):
-            found[int(place)] = _seen(index, asked[place], data.cases[place].right)
+        for place in np.flatnonzero(fold == held).tolist():
+            found[place] = _seen(index, asked[place], data.cases[place].right)
     return [found[place] for place in range(len(data.cases))]
 
 
