@@ -20,8 +20,8 @@ from pml.processors.discovery.ranking import DEFAULT, SIGNALS, TEXT_SIGNALS, Sig
 # Kept of each case, the best by the weights that PML ships; what lies below never comes among the first ten.
 KEPT = 150
 # Learned from, of each case and of each set: the loss hardly changes with more.
-LEARNED_CANDIDATES = 60
-LEARNED_CASES = 400
+LEARNED_CANDIDATES = 50
+LEARNED_CASES = 200
 HISTORY = slice(len(TEXT_SIGNALS), len(SIGNALS))
 
 

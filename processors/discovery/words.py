@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from unicodedata import normalize
 
 # A capital after a small letter or digit, or before one, begins a word: getUserID, HTTPServer.
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
+_PART = re.compile(r"[A-Z]+(?![a-zß-öø-ɏ])|[A-Z]?[a-zß-öø-ɏ]+|[0-9]+|[^\W\d_A-Za-zß-öø-ɏ]+")
 _CLAUSE = re.compile(r"(?<=[.!?;])\s+|\n+|,\s+|\s+(?:and\s+then|and|then)\s+", re.IGNORECASE)
+_ACCENT = re.compile("[\u0300-\u036f]")
 _STEMS_KEPT = 65_536
 # Text of an intent that is looked at; a longer one is a document, not a request.
 TEXT_CHARACTERS = 20_000
@@ -24,13 +26,13 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 def words(text: str) -> list[str]:
     """The stems of a text in order, without words that every text has; `create_userID` gives three."""
-    parts = (part.lower() for part in _PART.findall(text[:TEXT_CHARACTERS]))
+    parts = (part.lower() for part in _parts(text[:TEXT_CHARACTERS]))
     return [stem(part) for part in parts if part not in STOP_WORDS]
 
 
 def spoken(name: str) -> str:
     """A name as it is said: `files:readFile_v2` is `files read file v 2`."""
-    return " ".join(part.lower() for part in _PART.findall(name))
+    return " ".join(part.lower() for part in _parts(name))
 
 
 def clauses(text: str) -> list[str]:
@@ -57,3 +59,10 @@ def stem(word: str) -> str:
 def _undoubled(root: str) -> str:
     """`runn` is `run`; `call` and `pass` stay."""
     return root[:-1] if root[-1] == root[-2] and root[-1] not in "lsz" else root
+
+
+def _parts(text: str) -> list[str]:
+    """Letters of one kind, or digits, that belong together; an accent makes no other letter."""
+    plain = text if text.isascii() else _ACCENT.sub("", normalize("NFKD", text))
+    found: list[str] = _PART.findall(plain)
+    return found

@@ -18,6 +18,8 @@ from pml.processors.discovery.words import CLAUSES, clauses, spoken, stem, words
         ("getUserID", "get user id"),
         ("", ""),
         ("天气", "天气"),
+        ("trouverCafé", "trouver cafe"),
+        ("naïve Straße", "naive straße"),
     ],
 )
 def test_a_name_is_said_in_words(name: str, said: str) -> None:
