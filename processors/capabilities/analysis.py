@@ -25,6 +25,7 @@ from pml.processors.capabilities.program import (
     Group,
     If,
     Inexpressible,
+    Language,
     Names,
     Program,
     Return,
@@ -52,7 +53,7 @@ from pml.processors.capabilities.values import (
     is_data,
     node,
 )
-from pml.schemas.structure import ArgumentValue, Structure
+from pml.schemas.structure import ArgumentValue, CapabilityNode, Structure, TaskNode
 
 _ENTRIES = ("main", "run", "execute", "handler")
 
@@ -67,9 +68,13 @@ class _Analysis(Evaluation):
 
     Attributes:
         left_alone: the line of the last call that nobody awaits, and the steps up to its end.
+        labels: of a decision its line, and the outcomes that are cases.
     """
 
-    left_alone: tuple[int, int] | None = None
+    def __init__(self, language: Language) -> None:
+        super().__init__(language)
+        self.left_alone: tuple[int, int] | None = None
+        self.labels: dict[str, tuple[int, frozenset[str]]] = {}
 
     def structure(self, program: Program) -> Structure:
         result: ArgumentValue | None = None
@@ -77,6 +82,7 @@ class _Analysis(Evaluation):
             value = self._result(program)
             self._never_awaited()
             self._check_defaults()
+            self._check_labels()
             self.say(value, 0)
             result = argument(value, self.language) if self._is_result(value) else None
         except TooManyNodes:
@@ -276,7 +282,8 @@ class _Analysis(Evaluation):
         subject = self.data(self.evaluate(statement.subject), statement.subject)
         cases = _different([(case, self._case_values(case)) for case in statement.cases])
         named = [values for _, values in cases if values]
-        if not named or any(len(values) > 1 or not _is_label(values[0]) for values in named):
+        silent = any(values and not does(case.body) for case, values in cases)
+        if silent or not named or any(len(values) > 1 or not _is_label(values[0]) for values in named):
             return self._chain(subject, statement, cases)
         if isinstance(subject, Known):
             return self._known_case(subject, cases)
@@ -291,8 +298,21 @@ class _Analysis(Evaluation):
             test = folding.operated("==", (subject, each[0]))
             none_of_them = merging.both(none_of_them, merging.negated(test))
             ways.append((_label(each[0]), test, partial(self.inner, case.body)))
+        self.labels[decision] = (statement.line, frozenset(outcome for outcome, _, _ in ways))
         ways.append(("case:default", none_of_them, lambda: self.inner(otherwise)))
         return self.ways(decision, ways)
+
+    def _check_labels(self) -> None:
+        """What is no case is the default: so each case has to be seen, by a call that lies in it."""
+        seen: dict[str, set[str]] = {}
+        for drawn in self.draft.nodes.values():
+            if isinstance(drawn, (TaskNode, CapabilityNode)):
+                for item in drawn.conditions:
+                    seen.setdefault(item.node, set()).add(item.outcome)
+        for decision, (line, labels) in self.labels.items():
+            found = seen.get(decision, set())
+            if "case:default" in found and not labels <= found:
+                self.refuse(line, "a case without a call of a tool, and a default with one")
 
     def _case_values(self, case: Case) -> list[Value]:
         return [self.evaluate(value) for value in case.values]

@@ -20,6 +20,7 @@ from pml.processors.capabilities.program import (
     Name,
     Names,
     Native,
+    Statement,
     Store,
     Together,
 )
@@ -30,8 +31,8 @@ def waits(expression: Expression) -> bool:
     return any(isinstance(part, (Await, Together)) for part in every_part(expression))
 
 
-def does(expression: Expression) -> bool:
-    """Whether evaluating an expression may do more than compute: it calls, or waits for a call."""
+def does(expression: Expression | tuple[Statement, ...]) -> bool:
+    """Whether an expression or some statements do more than compute: call, or wait for a call."""
     return any(isinstance(part, (Await, Call, Together)) for part in every_part(expression))
 
 
