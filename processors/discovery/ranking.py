@@ -39,9 +39,9 @@ DEFAULT = Weights(
     meaning=0.21,
     name=0.11,
     clause_words=0.08,
-    clause_meaning=0.16,
-    together=2.6,
-    alike=2.3,
+    clause_meaning=0.17,
+    together=2.7,
+    alike=2.25,
     bias=-5.0,
 )
 
