@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from pml.processors.capabilities import folding, language_names, merging
 from pml.processors.capabilities.calling import Calling
@@ -182,9 +183,12 @@ class Evaluation(Calling):
         return Record(tuple(found.items()))
 
     def _operation(self, expression: Operation) -> Value:
-        first, *others = expression.operands
-        if expression.operator in {"and", "or"} and any(map(does, others)):
-            return self._short_circuit(expression, first, others)
+        symbol, operands = expression.operator, expression.operands
+        doing = [at for at, each in enumerate(operands) if at > 0 and does(each)]
+        if symbol in {"and", "or"} and doing:
+            before = operands[: doing[0]]
+            first = before[0] if len(before) == 1 else replace(expression, operands=before)
+            return self._short_circuit(expression, first, list(operands[doing[0] :]))
         found = tuple(self.data(self.evaluate(each), each) for each in expression.operands)
         if self.language == "typescript" and any(isinstance(each, (Items, Record)) for each in found):
             return Operated(expression.operator, found)

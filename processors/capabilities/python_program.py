@@ -134,13 +134,21 @@ class _Reader:
     """Reads trees of one source text."""
 
     def __init__(self, code: str) -> None:
-        self._code = code
+        self._lines = code.encode("utf-8", "replace").splitlines(keepends=True)
 
     def statements(self, trees: Iterable[ast.stmt]) -> tuple[Statement, ...]:
         return tuple(statement for tree in trees for statement in self._statement(tree))
 
     def _at(self, tree: Any) -> dict[str, Any]:
-        return {"line": tree.lineno, "source": ast.get_source_segment(self._code, tree) or ""}
+        return {"line": tree.lineno, "source": self._source(tree)}
+
+    def _source(self, tree: ast.expr | ast.stmt | ast.pattern) -> str:
+        """As `ast.get_source_segment`, which splits the whole text for each part of it."""
+        first, last = tree.lineno - 1, (tree.end_lineno or tree.lineno) - 1
+        if first == last:
+            return self._lines[first][tree.col_offset : tree.end_col_offset].decode("utf-8", "replace")
+        lines = [self._lines[first][tree.col_offset :], *self._lines[first + 1 : last]]
+        return b"".join([*lines, self._lines[last][: tree.end_col_offset]]).decode("utf-8", "replace")
 
     def _statement(self, tree: ast.stmt) -> Iterator[Statement]:
         at = self._at(tree)
