@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from typing import Literal
 
 from pml.processors.capabilities.analysis import analyse
-from pml.processors.capabilities.program import Language, Program
+from pml.processors.capabilities.program import Language, Program, source_error
 from pml.processors.capabilities.provides import ToolSchemas, with_provides
 from pml.processors.capabilities.python_program import read_python
 from pml.processors.capabilities.typescript_program import read_typescript
 from pml.schemas.structure import Structure
 
 Mode = Literal["dag", "sandbox"]
+SOURCE_BYTES_MAX = 256 * 1024
+"""What a capability's code may have (DESIGN §2.7)."""
 NO_SCHEMAS: Mapping[str, ToolSchemas] = {}
 
 
@@ -32,8 +34,10 @@ def read(code: str, language: Language) -> Program:
     """The program that a source text is.
 
     Raises:
-        SourceError: it is not of that language.
+        SourceError: it is not of that language, or too long.
     """
+    if len(code.encode("utf-8", "replace")) > SOURCE_BYTES_MAX:
+        raise source_error(f"it has more than {SOURCE_BYTES_MAX} bytes", 1, 1)
     return read_python(code) if language == "python" else read_typescript(code)
 
 

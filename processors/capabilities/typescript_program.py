@@ -46,9 +46,6 @@ from pml.processors.capabilities.program import (
 from pml.processors.capabilities.typescript_literals import escape_of, number_of, string_of
 from pml.schemas.errors import SourceError
 
-SOURCE_BYTES_MAX = 256 * 1024
-"""More than a capability's code may have (DESIGN §2.7)."""
-
 _OPERATORS: dict[str, Operator] = {
     "===": "==",
     "!==": "!=",
@@ -114,11 +111,9 @@ def read_typescript(code: str) -> Program:
     """The program of a source text, which may await and return outside of functions.
 
     Raises:
-        SourceError: it is not TypeScript, or too long.
+        SourceError: it is not TypeScript.
     """
     data = code.encode("utf-8", "replace")
-    if len(data) > SOURCE_BYTES_MAX:
-        raise source_error(f"it has more than {SOURCE_BYTES_MAX} bytes", 1, 1)
     root = Parser(_language()).parse(data).root_node
     try:
         if root.has_error:

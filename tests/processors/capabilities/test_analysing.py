@@ -43,3 +43,9 @@ def test_broken_code_says_where(
 def test_code_that_is_nested_without_end_is_refused(language: Literal["python", "typescript"]) -> None:
     with pytest.raises(SourceError, match="nested"):
         structure_of(f"return {'[' * 5_000}1{']' * 5_000}", language)
+
+
+@pytest.mark.parametrize("language", ["python", "typescript"])
+def test_code_that_is_too_long_is_refused(language: Literal["python", "typescript"]) -> None:
+    with pytest.raises(SourceError, match="262144 bytes"):
+        structure_of("x = 1\n" * 50_000, language)
