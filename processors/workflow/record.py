@@ -161,8 +161,12 @@ def _open(data: bytes) -> dict[str, Any]:
 
 
 def _graph(item: list[Any], definitions: Callable[[str], bytes | None]) -> Graph | MissingDefinition | None:
-    """What goes on, or may be taken up again, has tasks; of other runs neither tasks nor graph is kept."""
-    if not item[11]:
+    """Of a run that has ended and left no tasks, nothing is needed any more.
+
+    One that goes on needs its graph also before its first task has begun, and after a replan.
+    """
+    live, kept = item[1] in {"running", "waiting"}, bool(item[11])
+    if not (live or kept):
         return None
     replans = item[18][-1] if len(item) > 18 and item[18] else []
     name = f"{item[0]}/{len(replans)}" if replans else item[0]

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from pml.processors.workflow import MissingDefinition, decode_session, encode_session
+from pml.processors.workflow import MissingDefinition, decode_session, encode_session, evolve
 from pml.processors.workflow.state import NO_WAITS, UNNAMED
 from pml.schemas.errors import LogCorrupted
 from tests.processors.session_world import SessionWorld
@@ -57,6 +57,19 @@ def test_a_run_that_has_ended_needs_no_definition() -> None:
     world.answer(world.call_of("a"))
     assert world.session is not None
     assert decode_session(encode_session(world.session), NOTHING.get) == world.session
+
+
+def test_what_is_written_after_any_event_is_read_as_it_was() -> None:
+    """A chunk may end anywhere, also before the first task of a run has begun."""
+    world = SessionWorld()
+    world.start(wide(1))
+    for task_id in ("n0", "last"):
+        world.answer(world.call_of(task_id))
+    state = None
+
+    for event in world.events:
+        state = evolve(state, event)
+        assert decode_session(encode_session(state), world.definitions.get) == state, event.type
 
 
 @pytest.mark.parametrize("version", [0, 2, None])
