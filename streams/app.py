@@ -17,6 +17,7 @@ from itertools import zip_longest
 from typing import Any
 
 import faust
+import structlog
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
@@ -24,12 +25,16 @@ from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.connection import faust_broker
 from pml.streams.settings import Settings
 
+log = structlog.get_logger("pml.app")
+
 Positions = Callable[[set[TP]], Mapping[TP, int]]
 # Faust's own 1.5 s holds up a partition that was left out of a poll in flight; 50 ms costs 20 requests/s.
 FETCH_WAIT_MS = 50
 # Commits only show lag; half a second keeps `pml status` honest.
 COMMIT_INTERVAL_S = 0.5
 REBALANCE_TIMEOUT_S = 20.0
+# A role that failed has nothing left to finish; without a broker Faust waits 90 s for an answer.
+LEAVE_TIMEOUT_S = 5.0
 # The last steps of a rebalance take a few milliseconds; nothing of Faust tells when they are done.
 REBALANCE_POLL_S = 0.01
 # One fetch of a partition holds a whole input of the largest size, or a thousand small ones.
@@ -265,21 +270,38 @@ def chunk_topic(app: ChunkApp, *names: str) -> Any:
 async def run_app(app: ChunkApp, stop: asyncio.Event, *failures: asyncio.Future[Any]) -> None:
     """Run the app until `stop` is set; whatever else ends it is raised.
 
+    An app that failed is left after `LEAVE_TIMEOUT_S` where it does not stop, as kill -9 would leave it.
+
     Raises:
         BaseException: why Faust crashed, or the first of `failures` that has an exception.
     """
     app.finalize()
     try:
-        await app.start()
-        waiting = [asyncio.ensure_future(app.wait_first(stop.wait())), *failures]
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        for failure in failures:
-            if failure.done() and not failure.cancelled():
-                failure.result()
-        if not stop.is_set():
-            raise app.crash_reason or RuntimeError(f"{app.conf.id} ended without being told to")
-    finally:
-        await app.stop()
+        await _run_until(app, stop, failures)
+    except BaseException:
+        await _leave(app)
+        raise
+    await app.stop()
+
+
+async def _run_until(app: ChunkApp, stop: asyncio.Event, failures: Sequence[asyncio.Future[Any]]) -> None:
+    await app.start()
+    waiting = [asyncio.ensure_future(app.wait_first(stop.wait())), *failures]
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for failure in failures:
+        if failure.done() and not failure.cancelled():
+            failure.result()
+    if not stop.is_set():
+        raise app.crash_reason or RuntimeError(f"{app.conf.id} ended without being told to")
+
+
+async def _leave(app: ChunkApp) -> None:
+    stopping = asyncio.ensure_future(app.stop())
+    await asyncio.wait([stopping], timeout=LEAVE_TIMEOUT_S)
+    if not stopping.done():
+        log.warning("left before it had stopped", app=app.conf.id, after_s=LEAVE_TIMEOUT_S)
+    elif not stopping.cancelled() and (error := stopping.exception()) is not None:
+        log.warning("did not stop cleanly", app=app.conf.id, error=str(error))
 
 
 def cut_chunks(records: Sequence[Any], limit: int, limit_bytes: int) -> Iterator[list[Any]]:

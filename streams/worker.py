@@ -47,6 +47,8 @@ WATCH_S = 1.0
 STOP_TIMEOUT_S = 25.0
 # What was cancelled then ends at once; a client whose broker is gone may hold on to its threads all the same.
 CANCEL_TIMEOUT_S = 3.0
+# Roles have ended: what their libraries left running (a thread of Faust's, joined at exit) is not waited for.
+EXIT_TIMEOUT_S = 5.0
 FROZEN_EXIT_CODE = 70
 # Faust's consumer has a thread of its own, which by default waits 5 ms for a busy one. Measured with this:
 # a layer takes a sixth less of our time.
@@ -167,7 +169,10 @@ async def _until_signalled(settings: Settings, names: Sequence[str]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told)
     end_if_frozen(loop)
-    await run_roles(settings, names, stop)
+    try:
+        await run_roles(settings, names, stop)
+    finally:
+        end_in_time(EXIT_TIMEOUT_S)
     log.info("stopped")
 
 

@@ -22,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mode import Service
 
+from pml.streams import app as chunk_app
 from pml.streams.app import (
     FETCH_WAIT_MS,
     ChunkApp,
@@ -34,6 +35,7 @@ from pml.streams.app import (
     cut_chunks,
     make_app,
     restored,
+    run_app,
 )
 from pml.streams.settings import Settings
 
@@ -312,3 +314,55 @@ async def test_the_app_ends_with_the_reason_of_its_failure(app: ChunkApp) -> Non
     app.start, app.stop = started, started
     with pytest.raises(RuntimeError, match="the reason"):
         await run_app(app, asyncio.Event(), failure)
+
+
+class Stand:
+    """What `run_app` uses of an app; its stop takes `stop_s` and ends with `error`."""
+
+    conf = SimpleNamespace(id="stand")
+
+    def __init__(self, stop_s: float, error: Exception | None = None) -> None:
+        self.stop_s, self.error, self.stopped = stop_s, error, False
+
+    def finalize(self) -> None:
+        pass
+
+    async def start(self) -> None:
+        pass
+
+    async def wait_first(self, waiting: Any) -> None:
+        await waiting
+
+    async def stop(self) -> None:
+        await asyncio.sleep(self.stop_s)
+        if self.error is not None:
+            raise self.error
+        self.stopped = True
+
+
+def failed(message: str) -> asyncio.Future[None]:
+    failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    failure.set_exception(RuntimeError(message))
+    return failure
+
+
+@pytest.mark.parametrize(
+    "app", [Stand(3600), Stand(0), Stand(0, ValueError("no"))], ids=["hangs", "ends", "fails"]
+)
+async def test_a_failed_app_is_left_in_time_and_its_failure_told(
+    app: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunk_app, "LEAVE_TIMEOUT_S", 0.05)
+    async with asyncio.timeout(5):
+        with pytest.raises(RuntimeError, match="lost"):
+            await run_app(app, asyncio.Event(), failed("lost"))
+    assert app.stopped == (app.stop_s == 0 and app.error is None)
+
+
+async def test_an_app_that_is_told_to_stop_gets_the_time_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunk_app, "LEAVE_TIMEOUT_S", 0.01)
+    app: Any = Stand(0.1)
+    stop = asyncio.Event()
+    stop.set()
+    await run_app(app, stop)
+    assert app.stopped

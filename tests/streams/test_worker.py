@@ -192,6 +192,25 @@ def test_a_process_that_was_told_to_stop_ends_whatever_its_libraries_wait_for() 
     assert "in wait" in done.stderr
 
 
+def test_a_process_whose_role_failed_ends_whatever_its_libraries_wait_for(tmp_path: Path) -> None:
+    code = (
+        "import threading\n"
+        "from pml.schemas.errors import BrokerUnavailable\n"
+        "from pml.streams import worker\n"
+        "from pml.streams.settings import Settings\n"
+        "async def fail(settings, names, stop):\n"
+        "    threading.Thread(target=threading.Event().wait).start()\n"
+        "    raise BrokerUnavailable('no broker')\n"
+        "worker.run_roles, worker.EXIT_TIMEOUT_S = fail, 0.2\n"
+        f"worker.run_worker(Settings.load(data_dir={str(tmp_path)!r}), ['sink'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=False
+    )
+    assert done.returncode == FROZEN_EXIT_CODE, done.stderr
+    assert "no broker" in done.stderr
+
+
 @pytest.mark.integration
 def test_a_worker_process_stops_cleanly_on_sigterm(settings: Settings, tmp_path: Path) -> None:
     environment = os.environ | settings.environment()
