@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from pml.streams.local.kafka import EmbeddedKafka
+from pml.streams.local.supervisor import BACKOFF_FIRST_S, BACKOFF_MAX_S
 from tests.streams.orchestrator.world import Installation, beside, until, workflow
 
 POINTS = (
@@ -116,6 +117,7 @@ async def kept_up(installation: Installation) -> AsyncIterator[list[int]]:
         while True:
             async with worker(installation) as process:
                 ends.append(await process.wait())
+            await asyncio.sleep(min(BACKOFF_FIRST_S * 2 ** (len(ends) - 1), BACKOFF_MAX_S))
 
     async with beside(keep()):
         yield ends
