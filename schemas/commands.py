@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, SerializeAsAny
+from pydantic import Field, SerializeAsAny, model_validator
 
 from pml.schemas.base import Json, Model, Name
 from pml.schemas.calls import ToolResult
 from pml.schemas.identifiers import DEFAULT_TENANT
-from pml.schemas.workflow import Decision, NodeId, Task, Workflow
+from pml.schemas.structure import Language
+from pml.schemas.workflow import Decision, NodeId, Options, Task, Workflow
 
 DeadlineKind = Literal["task", "retry", "run", "speculation", "decision", "approval", "internal", "verify"]
 
@@ -24,14 +25,34 @@ class CommandData(Model):
     VERSION: ClassVar[int] = 1
 
 
+class Code(Model):
+    """A program that calls tools; without a language it is told by how it is written."""
+
+    source: Annotated[str, Field(min_length=1, max_length=262_144)]
+    language: Language | None = None
+
+
 class RunStart(CommandData):
-    """Run this workflow, or find one for this intent."""
+    """Run this workflow or this program, or find one for this intent.
+
+    `options` are those of a program; a workflow has its own.
+    """
 
     TYPE = "run.start"
 
     workflow: Workflow | None = None
+    code: Code | None = None
+    options: Options | None = None
     intent: Annotated[str | None, Field(max_length=10_000)] = None
     context: dict[str, Json] = {}
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> RunStart:
+        if self.workflow is not None and self.code is not None:
+            raise ValueError("give either a workflow or code")
+        if self.options is not None and self.code is None:
+            raise ValueError("options go with code; a workflow has its own")
+        return self
 
 
 Why = Annotated[str, Field(max_length=2_000)]

@@ -54,8 +54,19 @@ class CommandRejected(EventData):
     error: dict[str, Any]
 
 
+class RunCode(Record):
+    """The program of a run, sanitised; `redacted` where that took something away."""
+
+    source: str
+    language: str | None = None
+    redacted: bool = False
+
+
 class RunStarted(EventData):
-    """A run begins. `definition` is the workflow with sanitised literals and the layer of each task."""
+    """A run begins. `definition` is the workflow with sanitised literals.
+
+    A run that begins with `code` has no tasks yet: `run.expanded` brings them.
+    """
 
     TYPE = "run.started"
 
@@ -64,6 +75,7 @@ class RunStarted(EventData):
     workflow_type: str = "default"
     capability_id: str | None = None
     definition: dict[str, Json]
+    code: RunCode | None = None
     context: Json
     payload_ref: Coordinate
     payload_hash: str
@@ -168,6 +180,24 @@ class DecisionMade(Decided):
     choice: Choice
     timed_out: bool = False
     run_status: Literal["running", "waiting"] = "running"
+
+
+class RunExpanded(EventData):
+    """Tasks came to a run while it goes on: what its program turned out to do.
+
+    `definition`, `kept` and `payload_ref` are as in `run.replanned`; plans of both kinds share their numbers.
+    """
+
+    TYPE = "run.expanded"
+
+    number: int
+    capability_id: str | None = None
+    workflow_type: str
+    definition: dict[str, Json]
+    kept: dict[str, tuple[int, int]]
+    payload_ref: Coordinate
+    layers: int
+    tasks: int
 
 
 class RunReplanned(Decided):
@@ -707,6 +737,7 @@ EVENTS: dict[str, type[EventData]] = {
         CheckpointReached,
         DecisionRequired,
         DecisionMade,
+        RunExpanded,
         RunReplanned,
         RunRetried,
         TaskResolved,

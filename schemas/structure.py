@@ -7,46 +7,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pml.schemas.base import Json, Model
-from pml.schemas.workflow import Condition, LiteralValue, NodeId, Parameter, Reference
+from pml.schemas.workflow import Argument, Condition, NodeId
 
 Language = Literal["python", "typescript"]
 EdgeType = Literal["sequence", "conditional", "provides", "contains"]
 Coverage = Literal["strict", "partial", "optional", "unknown"]
-
-
-class Expression(Model):
-    """A value that is computed from others, and computed where the program's language is spoken.
-
-    Attributes:
-        expression: over node ids and `args`, where its operators mean the same in every language; else None.
-        code: in the program's language, over `names`.
-        names: what the variables of `code` stand for.
-    """
-
-    type: Literal["expression"] = "expression"
-    expression: str | None = None
-    code: str
-    names: dict[str, ArgumentValue] = {}
-
-
-class ObjectValue(Model):
-    """An object of which not everything is written down."""
-
-    type: Literal["object_of"] = "object_of"
-    fields: dict[str, ArgumentValue]
-
-
-class ArrayValue(Model):
-    """A list of which not everything is written down."""
-
-    type: Literal["list_of"] = "list_of"
-    items: tuple[ArgumentValue, ...]
-
-
-ArgumentValue = Annotated[
-    LiteralValue | Reference | Parameter | Expression | ObjectValue | ArrayValue,
-    Field(discriminator="type"),
-]
 
 
 class _Node(Model):
@@ -63,7 +28,7 @@ class TaskNode(_Node):
 
     type: Literal["task"] = "task"
     tool: str
-    arguments: dict[str, ArgumentValue] = {}
+    arguments: dict[str, Argument] = {}
     safe_to_fail: bool = False
 
 
@@ -72,7 +37,7 @@ class CapabilityNode(_Node):
 
     type: Literal["capability"] = "capability"
     capability: str
-    arguments: dict[str, ArgumentValue] = {}
+    arguments: dict[str, Argument] = {}
     safe_to_fail: bool = False
 
 
@@ -90,7 +55,7 @@ class DecisionNode(_Node):
     condition: str
     expression: str | None = None
     code: str = ""
-    names: dict[str, ArgumentValue] = {}
+    names: dict[str, Argument] = {}
 
 
 class ForkNode(_Node):
@@ -113,9 +78,9 @@ class LoopNode(_Node):
     """
 
     type: Literal["loop"] = "loop"
-    items: ArgumentValue
+    items: Argument
     parallel: bool = False
-    each: ArgumentValue | None = None
+    each: Argument | None = None
 
 
 StructureNode = Annotated[
@@ -156,7 +121,7 @@ class Structure(Model):
     nodes: tuple[StructureNode, ...] = ()
     edges: tuple[StructureEdge, ...] = ()
     parameters: tuple[StructureParameter, ...] = ()
-    result: ArgumentValue | None = None
+    result: Argument | None = None
     unsupported: tuple[Unsupported, ...] = ()
 
     @property

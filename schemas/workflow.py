@@ -13,6 +13,7 @@ TASKS_MAX = 500
 LAYER_TASKS_MAX = 200
 ARGUMENT_DEPTH_MAX = 20
 DEPTH_MAX = 100
+EXPRESSION_MAX = 2_000
 
 OnTimeout = Literal["abort", "continue"]
 NodeId = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
@@ -63,7 +64,34 @@ class ListOf(Model):
         return [as_argument(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-Argument = Annotated[LiteralValue | Reference | Parameter | ObjectOf | ListOf, Field(discriminator="type")]
+class Expression(Model):
+    """A value that is computed from others, where the program's language is spoken.
+
+    Attributes:
+        expression: over node ids and `args`, where its operators mean the same in every language; else None.
+        code: in the program's language, over `names`.
+        names: what the variables of `code` stand for.
+    """
+
+    type: Literal["expression"] = "expression"
+    expression: str | None = None
+    code: str = Field(min_length=1, max_length=262_144)
+    names: dict[str, Argument] = {}
+
+    @property
+    def text(self) -> str:
+        """What the core evaluates."""
+        return self.expression or self.code
+
+    @field_validator("names", mode="before")
+    @classmethod
+    def _bare_values(cls, value: Any) -> Any:
+        return {name: as_argument(item) for name, item in value.items()} if isinstance(value, dict) else value
+
+
+Argument = Annotated[
+    LiteralValue | Reference | Parameter | ObjectOf | ListOf | Expression, Field(discriminator="type")
+]
 Leaf = LiteralValue | Reference | Parameter
 _KEYS = {
     "literal": {"type", "value"},
@@ -71,41 +99,57 @@ _KEYS = {
     "parameter": {"type", "parameter_name", "parameterName"},
     "object_of": {"type", "fields"},
     "list_of": {"type", "items"},
+    "expression": {"type", "expression", "code", "names"},
 }
 
 
 def as_argument(value: Any) -> Any:
     """A bare value is a literal; a mapping counts as an argument only in exactly its shape."""
-    if isinstance(value, (LiteralValue, Reference, Parameter, ObjectOf, ListOf)):
+    if isinstance(value, (LiteralValue, Reference, Parameter, ObjectOf, ListOf, Expression)):
         return value
     kind = value.get("type") if isinstance(value, dict) else None
     known = isinstance(kind, str) and kind in _KEYS and set(value) <= _KEYS[kind]
-    if known and (len(value) == 2 or kind == "literal"):
+    if known and _is_whole(kind, value):
         return value
     return {"type": "literal", "value": value}
 
 
+def _is_whole(kind: Any, value: dict[str, Any]) -> bool:
+    if kind == "expression":
+        return "code" in value
+    return kind == "literal" or len(value) == 2
+
+
 def leaves(argument: Argument) -> Iterator[Leaf]:
     """What an argument is made of, however deep."""
-    if isinstance(argument, (ObjectOf, ListOf)):
-        for item in _inside(argument):
+    if isinstance(argument, (ObjectOf, ListOf, Expression)):
+        for item in inside(argument):
             yield from leaves(item)
     else:
         yield argument
 
 
+def expressions_in(argument: Argument) -> Iterator[Expression]:
+    """What of an argument has to be computed, from the outside in."""
+    if isinstance(argument, Expression):
+        yield argument
+    for item in inside(argument):
+        yield from expressions_in(item)
+
+
 def depth_of(argument: Argument) -> int:
-    """How deep objects and lists lie in each other; 0 for what is none."""
+    """How deep objects, lists and expressions lie in each other; 0 for what is none."""
     depth, level = 0, [argument]
-    while level := [inner for item in level for inner in _inside(item)]:
+    while level := [inner for item in level for inner in inside(item)]:
         depth += 1
     return depth
 
 
-def _inside(argument: Argument) -> Iterable[Argument]:
+def inside(argument: Argument) -> Iterable[Argument]:
+    """The parts that an argument is put together from, one level deep."""
     match argument:
-        case ObjectOf(fields=fields):
-            return fields.values()
+        case ObjectOf(fields=inner) | Expression(names=inner):
+            return inner.values()
         case ListOf(items=items):
             return items
     return ()
@@ -166,7 +210,7 @@ class Decision(Model):
     """An expression over results whose outcome opens one branch."""
 
     id: NodeId
-    expression: str = Field(min_length=1, max_length=2_000)
+    expression: str = Field(min_length=1, max_length=EXPRESSION_MAX)
 
 
 class Options(Model):

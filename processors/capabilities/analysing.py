@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Mapping
-from typing import Literal
 
 from pml.processors.capabilities.analysis import analyse
+from pml.processors.capabilities.conversion import obstacles, workflow_of
+from pml.processors.capabilities.identity import capability_id
 from pml.processors.capabilities.program import Language, Program, source_error
 from pml.processors.capabilities.provides import ToolSchemas, with_provides
 from pml.processors.capabilities.python_program import read_python
 from pml.processors.capabilities.typescript_program import read_typescript
+from pml.schemas.analysis import AnalyseAnswer, AnalyseRequest, Mode
 from pml.schemas.structure import Structure
 
-Mode = Literal["dag", "sandbox"]
 SOURCE_BYTES_MAX = 256 * 1024
 """What a capability's code may have (DESIGN §2.7)."""
 NO_SCHEMAS: Mapping[str, ToolSchemas] = {}
+_TYPESCRIPT_ONLY = re.compile(
+    r"^\s*(?:const|let|var|export|function|//)\b|=>|===|!==|&&|\|\||\)\s*\{|;\s*$|\(\{", re.M
+)
 
 
 def structure_of(code: str, language: Language, schemas: Mapping[str, ToolSchemas] = NO_SCHEMAS) -> Structure:
@@ -28,6 +34,39 @@ def structure_of(code: str, language: Language, schemas: Mapping[str, ToolSchema
         SourceError: it is not of that language.
     """
     return with_provides(analyse(read(code, language)), schemas)
+
+
+def analysed(request: AnalyseRequest, schemas: Mapping[str, ToolSchemas] = NO_SCHEMAS) -> AnalyseAnswer:
+    """What a program may do, and the workflow that does it where there is one.
+
+    Args:
+        schemas: as for `structure_of`.
+
+    Raises:
+        SourceError: it is not of its language, or of none that is known.
+    """
+    language = request.language or language_of(request.source)
+    structure = structure_of(request.source, language, schemas)
+    reasons = obstacles(structure)
+    return AnalyseAnswer(
+        language=language,
+        structure=structure,
+        capability_id=capability_id(structure),
+        mode="sandbox" if reasons else "dag",
+        reasons=reasons,
+        workflow=None if reasons else workflow_of(structure),
+    )
+
+
+def language_of(code: str) -> Language:
+    """The language of a source text: Python where it can be and shows no sign of the other."""
+    if _TYPESCRIPT_ONLY.search(code):
+        return "typescript"
+    try:
+        ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return "typescript"
+    return "python"
 
 
 def read(code: str, language: Language) -> Program:

@@ -53,7 +53,8 @@ from pml.processors.capabilities.values import (
     is_data,
     node,
 )
-from pml.schemas.structure import ArgumentValue, CapabilityNode, Structure, TaskNode
+from pml.schemas.structure import CapabilityNode, Structure, TaskNode
+from pml.schemas.workflow import Argument
 
 _ENTRIES = ("main", "run", "execute", "handler")
 
@@ -77,7 +78,7 @@ class _Analysis(Evaluation):
         self.labels: dict[str, tuple[int, frozenset[str]]] = {}
 
     def structure(self, program: Program) -> Structure:
-        result: ArgumentValue | None = None
+        result: Argument | None = None
         try:
             value = self._result(program)
             self._never_awaited()

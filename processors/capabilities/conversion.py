@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from pml.processors.workflow.conditions import ConditionError, divides, parse
 from pml.schemas.structure import (
-    ArgumentValue,
-    ArrayValue,
     CapabilityNode,
     DecisionNode,
-    Expression,
     JoinNode,
     LoopNode,
-    ObjectValue,
     Structure,
     StructureEdge,
     StructureNode,
     TaskNode,
 )
 from pml.schemas.workflow import (
+    ARGUMENT_DEPTH_MAX,
+    EXPRESSION_MAX,
     Argument,
     Decision,
-    ListOf,
-    ObjectOf,
+    Expression,
     Task,
     Workflow,
+    depth_of,
+    inside,
 )
 
 
@@ -53,6 +53,7 @@ def workflow_of(structure: Structure) -> Workflow:
     tasks = [node for node in structure.nodes if isinstance(node, TaskNode)]
     asked = {condition.node for task in tasks for condition in task.conditions}
     return Workflow(
+        context={item.name: item.default for item in structure.parameters if not item.required},
         tasks=tuple(_task(node, before[node.id]) for node in tasks),
         decisions=tuple(
             Decision(id=node.id, expression=node.expression or "")
@@ -66,51 +67,55 @@ def _task(node: TaskNode, before: tuple[str, ...]) -> Task:
     return Task(
         id=node.id,
         tool=node.tool,
-        arguments={name: _argument(value) for name, value in node.arguments.items()},
+        arguments=node.arguments,
         depends_on=before,
         condition=node.conditions,
         safe_to_fail=node.safe_to_fail,
     )
 
 
-def _argument(value: ArgumentValue) -> Argument:
-    match value:
-        case ObjectValue(fields=fields):
-            return ObjectOf(fields={name: _argument(item) for name, item in fields.items()})
-        case ArrayValue(items=items):
-            return ListOf(items=tuple(map(_argument, items)))
-    assert not isinstance(value, Expression), "an obstacle was passed over"
-    return value
-
-
 def _of_node(node: StructureNode) -> Iterator[str]:
     match node:
         case TaskNode(arguments=arguments):
-            yield from (
-                f"`{expression.expression or expression.code}` has to be computed while it runs"
-                for value in arguments.values()
-                for expression in _expressions(value)
-            )
+            for name, value in arguments.items():
+                yield from _of_argument(name, value)
         case CapabilityNode(capability=name):
             yield f"it calls the capability `{name}`"
-        case DecisionNode(expression=None, condition=condition):
-            yield f"`{condition}` has to be decided in the program's language"
+        case DecisionNode(expression=expression, condition=condition):
+            if expression is None or not _is_common(expression) or len(expression) > EXPRESSION_MAX:
+                yield f"`{condition}` has to be decided in the program's language"
         case LoopNode():
             yield "it repeats calls for each item of a result"
         case JoinNode(settled=True):
             yield "it goes on whether or not a call failed"
 
 
-def _expressions(value: ArgumentValue) -> Iterator[Expression]:
-    match value:
-        case Expression():
-            yield value
-        case ObjectValue(fields=fields):
-            for item in fields.values():
-                yield from _expressions(item)
-        case ArrayValue(items=items):
-            for item in items:
-                yield from _expressions(item)
+def _of_argument(name: str, value: Argument) -> Iterator[str]:
+    if depth_of(value) > ARGUMENT_DEPTH_MAX:
+        yield f"argument {name} is nested deeper than {ARGUMENT_DEPTH_MAX} levels"
+    yield from (
+        f"`{item.text}` has to be computed in the program's language"
+        for item in _computed(value)
+        if item.expression is None or not _is_common(item.expression) or divides(item.expression)
+    )
+
+
+def _computed(value: Argument) -> Iterator[Expression]:
+    """What of an argument has to be computed; its expression covers what lies inside."""
+    if isinstance(value, Expression):
+        yield value
+        return
+    for item in inside(value):
+        yield from _computed(item)
+
+
+def _is_common(expression: str) -> bool:
+    """Whether the core evaluates it, and to the same in every language."""
+    try:
+        parse(expression)
+    except ConditionError:
+        return False
+    return True
 
 
 def _before(structure: Structure) -> Mapping[str, tuple[str, ...]]:

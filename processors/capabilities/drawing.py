@@ -7,21 +7,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pml.schemas.structure import (
-    ArgumentValue,
-    ArrayValue,
     CapabilityNode,
     DecisionNode,
-    Expression,
     ForkNode,
     JoinNode,
     LoopNode,
-    ObjectValue,
     Structure,
     StructureEdge,
     StructureNode,
     TaskNode,
 )
-from pml.schemas.workflow import LiteralValue, Reference
+from pml.schemas.workflow import Argument, Expression, ListOf, LiteralValue, ObjectOf, Reference
 
 LITERAL_CHARACTERS_MAX = 40
 
@@ -82,7 +78,7 @@ def described(node: StructureNode) -> str:
     return "all have ended"
 
 
-def written(value: ArgumentValue) -> str:
+def written(value: Argument) -> str:
     """An argument as one would write it."""
     match value:
         case LiteralValue(value=literal):
@@ -92,10 +88,10 @@ def written(value: ArgumentValue) -> str:
             return expression
         case Expression(expression=expression, code=code):
             return _one_line(expression or code)
-        case ObjectValue(fields=fields):
+        case ObjectOf(fields=fields):
             inside = ", ".join(f"{key}: {written(item)}" for key, item in fields.items())
             return f"{{{inside}}}"
-        case ArrayValue(items=items):
+        case ListOf(items=items):
             return f"[{', '.join(map(written, items))}]"
     return f"args.{value.parameter_name}"
 

@@ -10,18 +10,14 @@ from typing import Any
 
 from pml.schemas.canonical import canonical_json
 from pml.schemas.structure import (
-    ArgumentValue,
-    ArrayValue,
     CapabilityNode,
-    Expression,
     LoopNode,
-    ObjectValue,
     Structure,
     StructureNode,
     StructureParameter,
     TaskNode,
 )
-from pml.schemas.workflow import LiteralValue, Parameter
+from pml.schemas.workflow import Argument, Expression, ListOf, LiteralValue, ObjectOf, Parameter
 
 NAME_CHARACTERS_MAX = 60
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
@@ -98,14 +94,14 @@ def _with_arguments(
     if not isinstance(node, (TaskNode, CapabilityNode)):
         return node
 
-    def general(name: str, value: ArgumentValue) -> ArgumentValue:
+    def general(name: str, value: Argument) -> Argument:
         match value:
             case LiteralValue():
                 return of_literal(name, value)
-            case ObjectValue(fields=fields):
-                return ObjectValue(fields={key: general(key, item) for key, item in fields.items()})
-            case ArrayValue(items=items):
-                return ArrayValue(items=tuple(general(name, item) for item in items))
+            case ObjectOf(fields=fields):
+                return ObjectOf(fields={key: general(key, item) for key, item in fields.items()})
+            case ListOf(items=items):
+                return ListOf(items=tuple(general(name, item) for item in items))
         return value
 
     return node.model_copy(
@@ -129,7 +125,7 @@ def _told(node: StructureNode, numbered: Callable[[str], str]) -> dict[str, Any]
     return told
 
 
-def _told_argument(value: ArgumentValue, numbered: Callable[[str], str]) -> Any:
+def _told_argument(value: Argument, numbered: Callable[[str], str]) -> Any:
     match value:
         case Parameter(parameter_name=name):
             return {"parameter": numbered(name)}
@@ -138,9 +134,9 @@ def _told_argument(value: ArgumentValue, numbered: Callable[[str], str]) -> Any:
             return {"expression": _told_expression(expression or code, numbered)} | (
                 {} if expression else {"names": told}
             )
-        case ObjectValue(fields=fields):
+        case ObjectOf(fields=fields):
             return {"fields": {name: _told_argument(item, numbered) for name, item in sorted(fields.items())}}
-        case ArrayValue(items=items):
+        case ListOf(items=items):
             return {"items": [_told_argument(item, numbered) for item in items]}
     return value.model_dump(mode="json")
 

@@ -9,17 +9,13 @@ from typing import Any
 from pml.processors.capabilities.coverage import Coverage, compute_coverage
 from pml.processors.workflow.references import nodes_of
 from pml.schemas.structure import (
-    ArgumentValue,
-    ArrayValue,
     CapabilityNode,
-    Expression,
     LoopNode,
-    ObjectValue,
     Structure,
     StructureEdge,
     TaskNode,
 )
-from pml.schemas.workflow import Reference
+from pml.schemas.workflow import Argument, Reference, leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +77,11 @@ def _calls_behind(name: str, inside: str | None, loops: Mapping[str, LoopNode]) 
     return frozenset().union(*(_calls_behind(each, within, loops) for each in names))
 
 
-def references_in(value: ArgumentValue) -> Iterator[str]:
+def references_in(value: Argument) -> Iterator[str]:
     """The nodes that an argument reads."""
-    match value:
-        case Reference(expression=expression):
-            yield from nodes_of(expression)
-        case Expression(names=inner) | ObjectValue(fields=inner):
-            for each in inner.values():
-                yield from references_in(each)
-        case ArrayValue(items=items):
-            for each in items:
-                yield from references_in(each)
+    for leaf in leaves(value):
+        if isinstance(leaf, Reference):
+            yield from nodes_of(leaf.expression)
 
 
 def _schemas(node: TaskNode | CapabilityNode, schemas: Mapping[str, ToolSchemas]) -> ToolSchemas:

@@ -28,8 +28,8 @@ from pml.processors.capabilities.values import (
     Value,
 )
 from pml.processors.workflow.references import Path
-from pml.schemas import structure
-from pml.schemas.workflow import LiteralValue
+from pml.schemas.workflow import Argument, ListOf, LiteralValue, ObjectOf
+from pml.schemas.workflow import Expression as Computed
 from pml.schemas.workflow import Parameter as ParameterArgument
 from pml.schemas.workflow import Reference as ReferenceArgument
 
@@ -64,7 +64,7 @@ class NotCommon(Exception):
     """A value that the grammar of the core has no words for."""
 
 
-def argument(value: Value, language: Language) -> structure.ArgumentValue:
+def argument(value: Value, language: Language) -> Argument:
     """A value as an argument of a node.
 
     Raises:
@@ -82,12 +82,12 @@ def argument(value: Value, language: Language) -> structure.ArgumentValue:
             return ParameterArgument(parameter_name=name)
         case Record(entries=entries):
             fields = {name: argument(item, language) for name, item in entries}
-            return _literal_object(fields) or structure.ObjectValue(fields=fields)
+            return _literal_object(fields) or ObjectOf(fields=fields)
         case Items(items=items):
             found = tuple(argument(item, language) for item in items)
-            return _literal_list(found) or structure.ArrayValue(items=found)
+            return _literal_list(found) or ListOf(items=found)
     code, names = code_of(value, language)
-    return structure.Expression(expression=common(value), code=code, names=names)
+    return Computed(expression=common(value), code=code, names=names)
 
 
 def common(value: Value) -> str | None:
@@ -98,7 +98,7 @@ def common(value: Value) -> str | None:
         return None
 
 
-def code_of(value: Value, language: Language) -> tuple[str, dict[str, structure.ArgumentValue]]:
+def code_of(value: Value, language: Language) -> tuple[str, dict[str, Argument]]:
     """An expression in a language, and what its variables stand for; `args` is what the caller gives."""
     if isinstance(value, Coded):
         return value.code, {name: argument(item, language) for name, item in value.names}
@@ -119,12 +119,12 @@ def _step(step: str | int) -> str:
     return '["' + _QUOTED.sub(r"\\\g<0>", step) + '"]'
 
 
-def _literal_object(fields: dict[str, structure.ArgumentValue]) -> LiteralValue | None:
+def _literal_object(fields: dict[str, Argument]) -> LiteralValue | None:
     values = {name: item.value for name, item in fields.items() if isinstance(item, LiteralValue)}
     return LiteralValue(value=values) if len(values) == len(fields) else None
 
 
-def _literal_list(items: tuple[structure.ArgumentValue, ...]) -> LiteralValue | None:
+def _literal_list(items: tuple[Argument, ...]) -> LiteralValue | None:
     values = [item.value for item in items if isinstance(item, LiteralValue)]
     return LiteralValue(value=values) if len(values) == len(items) else None
 
@@ -202,7 +202,7 @@ class _Writer:
     """Writes one expression; every variable in it is a node, or a value of its own."""
 
     language: Language
-    names: dict[str, structure.ArgumentValue] = field(default_factory=dict)
+    names: dict[str, Argument] = field(default_factory=dict)
 
     def text(self, value: Value) -> str:
         match value:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pml.processors.workflow.consent import withdraw
 from pml.processors.workflow.draft import Draft
+from pml.processors.workflow.folding import awaited
+from pml.processors.workflow.internal import give_up
 from pml.processors.workflow.release import skip_task
 from pml.processors.workflow.settling import abandon_call, discard_all, fail_task
 from pml.schemas.calls import CallError
@@ -16,6 +18,9 @@ def stop(draft: Draft, run_id: str, because: str, error: CallError = _STOPPED) -
     run = draft.run(run_id)
     assert run.graph is not None
     discard_all(draft, run_id, "aborted")
+    for item in awaited(draft.session, run_id):
+        give_up(draft, item, error)
+        draft.cancel(run, item.call_id, error.code.lower())
     for node in run.graph.nodes.values():
         task = draft.run(run_id).task(node.id)
         if task.awaits_approval:

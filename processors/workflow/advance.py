@@ -7,6 +7,7 @@ from typing import Any
 from pml.processors.workflow import conditions
 from pml.processors.workflow.checkpoints import pause, pause_reason
 from pml.processors.workflow.draft import Draft, full_expression
+from pml.processors.workflow.folding import awaited
 from pml.processors.workflow.graph import OTHERWISE, DecisionNode, Graph
 from pml.processors.workflow.plans import score
 from pml.processors.workflow.release import release, takes
@@ -14,7 +15,7 @@ from pml.processors.workflow.settling import discard_all, discard_for_task, unus
 from pml.processors.workflow.state import Abort, Run
 from pml.schemas.errors import PMLError
 from pml.schemas.events import BranchTaken, RunAborted, RunCompleted, RunCounts, RunEnded, RunFailed
-from pml.schemas.sanitiser import sanitise_text
+from pml.schemas.sanitiser import sanitise, sanitise_text
 from pml.schemas.workflow import Condition
 
 _REASON_BYTES_MAX = 500
@@ -22,6 +23,8 @@ _REASON_BYTES_MAX = 500
 
 def advance(draft: Draft, run_id: str) -> None:
     """Do everything that the run's state now allows; what is served at once may release more."""
+    if awaited(draft.session, run_id):
+        return
     while draft.run(run_id).waits.pause is None:
         _take_branches(draft, run_id)
         run = draft.run(run_id)
@@ -126,6 +129,13 @@ def _outcome(draft: Draft, run: Run, decision: DecisionNode) -> str:
     return conditions.outcome(expression, {conditions.CONTEXT: values.context} | results)
 
 
+def fail_run(draft: Draft, run_id: str, error: PMLError) -> None:
+    """End a run that cannot go on for a reason of its own."""
+    run = draft.run(run_id)
+    told = {**error.as_dict(), "message": sanitise_text(error.message), "details": sanitise(error.details)}
+    draft.emit(RunFailed(**summary(draft, run), error=told), run)
+
+
 def _end(draft: Draft, run_id: str) -> None:
     discard_all(draft, run_id, reason="unused")
     run = draft.run(run_id)
@@ -182,7 +192,8 @@ def _error(run: Run, late: bool) -> dict[str, Any] | None:
         message = f"nobody knows whether {names} happened; check at the tool's side before you repeat it"
         return as_error("OUTCOME_UNKNOWN", message, unknown)
     unstarted = [task_id for task_id, task in run.tasks.items() if task.skip_reason == "run_ended"]
-    if unstarted or (late and run.first_failure):
+    assert run.graph is not None
+    if unstarted or (late and (run.first_failure or not run.graph.nodes)):
         return as_error("RUN_TIMEOUT", "the run took longer than options.timeout_s; raise it", unstarted)
     if run.first_failure:
         message = f"task {run.first_failure} failed; results so far stand"

@@ -11,9 +11,18 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pml.processors.workflow import conditions
 from pml.processors.workflow.fields import Fields
 from pml.processors.workflow.references import Missing, alternative, walk
-from pml.schemas.workflow import Argument, ListOf, LiteralValue, ObjectOf, Reference
+from pml.schemas.workflow import Argument, Expression, ListOf, LiteralValue, ObjectOf, Reference
+
+EXACT_MAX = 2**53
+"""Above this a number of JavaScript is another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Uncomputed(Missing):
+    """A value whose computation failed, as the program's would: the call is not made without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +89,17 @@ def _resolve(
     found: dict[str, Any] = {}
     missing: dict[str, str] = {}
     mapped: dict[str, str] = {}
+    uncomputed: set[str] = set()
     for name, argument in arguments.items():
         value = _value(name, argument, values, mapped)
         if isinstance(value, Missing):
             missing[name] = value.reason
+            uncomputed |= {name} if isinstance(value, Uncomputed) else set()
         else:
             found[name] = value
-    if missing.keys() & set(required):
-        return Unresolved({name: reason for name, reason in missing.items() if name in required})
+    fatal = {name for name in missing if name in required or name in uncomputed}
+    if fatal:
+        return Unresolved({name: reason for name, reason in missing.items() if name in fatal})
     return Resolved(found, tuple(sorted(missing)), mapped)
 
 
@@ -103,6 +115,8 @@ def _value(name: str, argument: Argument, values: Values, mapped: dict[str, str]
         case ListOf(items=items):
             found = [_inner(item, values) for item in items]
             return _missing(found) or found
+        case Expression():
+            return _computed(argument.text, values)
     if argument.parameter_name in values.context:
         return values.context[argument.parameter_name]
     return Missing(f"the context has no {argument.parameter_name!r}")
@@ -111,6 +125,25 @@ def _value(name: str, argument: Argument, values: Values, mapped: dict[str, str]
 def _inner(argument: Argument, values: Values) -> Any | Missing:
     """A part of an argument: no schema says what it is called by, so no mapping chooses its field."""
     return _value("", argument, replace(values, fields=None), {})
+
+
+def _computed(expression: str, values: Values) -> Any | Missing:
+    """What every language would compute; where one would not, nothing is taken for it."""
+    known = {conditions.CONTEXT: values.context}
+    try:
+        names = conditions.nodes_of(expression)
+        value = conditions.evaluate(
+            expression, known | {name: values.results[name] for name in names if name in values.results}
+        )
+    except conditions.ConditionError as error:
+        return Uncomputed(str(error))
+    return value if _is_exact(value) else Uncomputed(f"{expression!r} is beyond what every language counts")
+
+
+def _is_exact(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(map(_is_exact, value))
+    return not isinstance(value, int) or abs(value) <= EXACT_MAX
 
 
 def _missing(found: list[Any]) -> Missing | None:

@@ -11,14 +11,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from pml.processors.workflow.arguments import Resolved, Values, resolve
-from pml.processors.workflow.draft import Results, full_arguments, full_context, has_task
+from pml.processors.workflow.draft import Results, context_of, full_arguments, has_task
 from pml.processors.workflow.fields import RecordedFields
 from pml.processors.workflow.inputs import Address, GoneCall, Payloads
 from pml.processors.workflow.state import Call, Internal, Run, Session, Source
 from pml.processors.workflow.verify_rule import VerifyFailed, filled
+from pml.schemas.analysis import ANALYSE_TOOL
 from pml.schemas.calls import CallRun
 from pml.schemas.canonical import value_hash
+from pml.schemas.commands import RunStart
 from pml.schemas.times import to_rfc3339
+
+READS_COMMAND = frozenset({ANALYSE_TOOL})
+"""Internal calls that are given something of the command that began their run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +67,10 @@ def wanted(session: Session) -> Iterator[Wanted]:
 
 def call_needs(session: Session) -> set[Address]:
     """The full values that `calls` reads."""
-    found: set[Address] = set()
+    asking = (item for item in session.internals.values() if item.tool in READS_COMMAND)
+    found: set[Address] = {session.runs[item.run_id].payload for item in asking}
     for item in wanted(session):
-        found |= {item.run.payload, *_plans(item)}
+        found |= {item.run.payload, *item.run.replans, *_plans(item)}
         if item.run.graph is not None:
             results = (item.run.task(name).result for name in item.run.node(item.task_id).references)
             found.update(address for address in results if address)
@@ -74,7 +80,7 @@ def call_needs(session: Session) -> set[Address]:
 
 def calls(session: Session, payloads: Payloads, hash_key: bytes) -> list[CallRun | GoneCall]:
     """All calls that must be running; `GoneCall` where the arguments cannot be had any more."""
-    internal = [internal_call(session, item) for item in session.internals.values()]
+    internal = [_internal(session, item, payloads) for item in session.internals.values()]
     return [*internal, *(_call(session, item, payloads, hash_key) for item in wanted(session))]
 
 
@@ -93,7 +99,7 @@ def _arguments(item: Wanted, payloads: Payloads) -> dict[str, Any] | None:
         return None
     fields = RecordedFields(dict(item.call.mapped))
     results = Results(item.run, payloads, addresses_of(item.sources))
-    values = Values(full_context(start), results, fields)
+    values = Values(context_of(item.run, start, payloads), results, fields)
     # What was optional and had no value then has none now: nothing is required a second time.
     resolved = resolve(full_arguments(plan, item.task_id), values, required=frozenset())
     if not isinstance(resolved, Resolved):
@@ -121,8 +127,16 @@ def addresses_of(sources: tuple[Source, ...]) -> dict[str, Address]:
     return {source.task_id: source.result for source in sources}
 
 
-def internal_call(session: Session, item: Internal) -> CallRun:
-    """The record of a call of the server `pml`: its arguments are in the state."""
+def _internal(session: Session, item: Internal, payloads: Payloads) -> CallRun | GoneCall:
+    start = payloads.get(session.runs[item.run_id].payload)
+    if start is None and item.tool in READS_COMMAND:
+        return GoneCall(item.call_id, session.tenant, session.session_id)
+    return internal_call(session, item, start)
+
+
+def internal_call(session: Session, item: Internal, start: RunStart | None) -> CallRun:
+    """The record of a call of the server `pml`: what is small is in the state, a program in its command."""
+    program = {"source": start.code.source} if item.tool in READS_COMMAND and start and start.code else {}
     return CallRun(
         call_id=item.call_id,
         tenant=session.tenant,
@@ -131,7 +145,7 @@ def internal_call(session: Session, item: Internal) -> CallRun:
         run_id=item.run_id,
         task_id="",
         tool=item.tool,
-        arguments=dict(item.arguments),
+        arguments={**item.arguments, **program},
         speculative=False,
         effect="read",
         timeout_ms=item.timeout_ms,

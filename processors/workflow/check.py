@@ -18,12 +18,14 @@ from pml.schemas.workflow import (
     LAYER_TASKS_MAX,
     TASKS_MAX,
     Argument,
+    Expression,
     ListOf,
     ObjectOf,
     Parameter,
     Reference,
     Task,
     Workflow,
+    expressions_in,
     leaves,
 )
 
@@ -143,6 +145,10 @@ def _argument_texts(argument: Argument) -> Iterator[str]:
         case ListOf(items=items):
             for item in items:
                 yield from _argument_texts(item)
+        case Expression(code=code, expression=expression, names=names):
+            yield from (code, expression or "", *names)
+            for item in names.values():
+                yield from _argument_texts(item)
 
 
 def _check_expressions(workflow: Workflow) -> None:
@@ -151,6 +157,8 @@ def _check_expressions(workflow: Workflow) -> None:
             for leaf in leaves(argument):
                 if isinstance(leaf, Reference):
                     _check_reference(task.id, name, leaf.expression)
+            for item in expressions_in(argument):
+                _check_computed(task.id, name, item)
     for decision in workflow.decisions:
         try:
             conditions.parse(decision.expression)
@@ -164,6 +172,15 @@ def _check_reference(task_id: str, name: str, expression: str) -> None:
     try:
         references.parse(expression)
     except references.InvalidReference as error:
+        message = f"task {task_id}, argument {name}: {error}"
+        raise WorkflowInvalid("BAD_EXPRESSION", message, node=task_id) from None
+
+
+def _check_computed(task_id: str, name: str, item: Expression) -> None:
+    """What an argument is computed by, where that is not done in the language of a program."""
+    try:
+        conditions.parse(item.text)
+    except conditions.ConditionError as error:
         message = f"task {task_id}, argument {name}: {error}"
         raise WorkflowInvalid("BAD_EXPRESSION", message, node=task_id) from None
 

@@ -60,6 +60,11 @@ def nodes_of(expression: str) -> frozenset[str]:
     return frozenset(name for name in _names(parse(expression)) if name not in _CONSTANTS)
 
 
+def divides(expression: str) -> bool:
+    """Whether a value may come out of a division: a whole one is another number in some languages."""
+    return any(isinstance(part, (ast.Div, ast.Mod)) for part in ast.walk(parse(expression)))
+
+
 def without_texts(expression: str, mark: str) -> str:
     """The same expression with `mark` in the place of every text, to be read and not to be evaluated."""
     tree = ast.parse(expression.strip(), mode="eval")

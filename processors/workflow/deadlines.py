@@ -65,9 +65,12 @@ def _of_run(run: Run) -> Iterator[Deadline]:
 
 
 def _has_something_to_end(run: Run) -> bool:
-    """Unsafe calls that run are awaited: past the run's time nothing else is left to decide."""
+    """Unsafe calls that run are awaited: past the run's time nothing else is left to decide.
+
+    A run that has no tasks yet waits for them.
+    """
     assert run.graph is not None
-    return any(run.task(name).status == "pending" or _is_safe_call(run, name) for name in run.graph.nodes)
+    return not run.graph.nodes or any(run.task(name).status == "pending" or _is_safe_call(run, name) for name in run.graph.nodes)
 
 
 def _is_safe_call(run: Run, task_id: str) -> bool:

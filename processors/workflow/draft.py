@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pml.processors.workflow.arguments import Values
 from pml.processors.workflow.catalog import Catalog
 from pml.processors.workflow.evolve import evolve
 from pml.processors.workflow.inputs import Address, Input, Payloads, Step, payload_value
 from pml.processors.workflow.state import Run, Session
-from pml.schemas.calls import CallCancel, CallEnded, CallRun
+from pml.schemas.calls import CallCancel, CallEnded, CallRun, ToolResult
 from pml.schemas.commands import Command, RunReplan, RunStart
 from pml.schemas.errors import PayloadGone
 from pml.schemas.events import Cause, Event, EventData, TaskCompleted
 from pml.schemas.identifiers import event_id
 from pml.schemas.times import to_rfc3339
-from pml.schemas.workflow import Argument, Task
+from pml.schemas.workflow import Argument, Decision, Task
 
 if TYPE_CHECKING:
     from pml.processors.workflow.verification import Hit
 
+Plan = RunStart | RunReplan | ToolResult
+"""Where tasks are written down: the command that began a run, a replan, an answer of `pml:analyse`."""
+_MODELS: dict[str, type[Task | Decision]] = {"tasks": Task, "decisions": Decision}
 NO_SOURCES: Mapping[str, Address] = MappingProxyType({})
 
 
@@ -148,7 +151,8 @@ class Draft:
 
     def values(self, run: Run, sources: Mapping[str, Address] = NO_SOURCES) -> Values:
         """What arguments are taken from; `sources` are waiting results of tasks that have none yet."""
-        return Values(full_context(self.payload(run.payload)), Results(run, self._payloads, sources))
+        context = context_of(run, self.payload(run.payload), self._payloads)
+        return Values(context, Results(run, self._payloads, sources))
 
 
 class Results(Mapping[str, Any]):
@@ -183,26 +187,43 @@ def full_context(start: RunStart) -> dict[str, Any]:
     return {**(start.workflow.context if start.workflow else {}), **start.context}
 
 
-def full_arguments(command: RunStart | RunReplan, task_id: str) -> Mapping[str, Argument]:
-    """The arguments of one task of the workflow or plan in a command."""
-    return next((task.arguments for task in _tasks(command) if task.id == task_id), {})
+def context_of(run: Run, start: RunStart, payloads: Payloads) -> dict[str, Any]:
+    """The context of a run: what its command gives, over what its program has where nothing is given."""
+    plans = (payloads.get(address) for address in run.replans)
+    written = (plan for plan in plans if isinstance(plan, ToolResult))
+    defaults = {name: value for plan in written for name, value in _analysed(plan).get("context", {}).items()}
+    return {**defaults, **full_context(start)}
 
 
-def has_task(command: RunStart | RunReplan, task_id: str) -> bool:
-    """Whether the workflow or plan in a command has a task of this id."""
-    return any(task.id == task_id for task in _tasks(command))
+def full_arguments(plan: Plan, task_id: str) -> Mapping[str, Argument]:
+    """The arguments of one task of a workflow, of a plan, or of what a program turned out to do."""
+    task = _written(plan, "tasks", task_id)
+    return task.arguments if task else {}
 
 
-def _tasks(command: RunStart | RunReplan) -> tuple[Task, ...]:
-    plan = command.workflow if isinstance(command, RunStart) else command
-    return plan.tasks if plan else ()
+def has_task(plan: Plan, task_id: str) -> bool:
+    """Whether a task of this id is written down here."""
+    return _written(plan, "tasks", task_id) is not None
 
 
-def full_expression(command: RunStart | RunReplan, decision_id: str) -> str:
+def full_expression(plan: Plan, decision_id: str) -> str:
     """The expression of a decision as its producer wrote it."""
-    plan = command.workflow if isinstance(command, RunStart) else command
-    decisions = plan.decisions if plan else ()
-    return next((item.expression for item in decisions if item.id == decision_id), "")
+    decision = _written(plan, "decisions", decision_id)
+    return decision.expression if decision else ""
+
+
+def _written(plan: Plan, what: Literal["tasks", "decisions"], name: str) -> Any:
+    """A task or decision where it is written down; in an analysis, which is JSON, only this one is read."""
+    if isinstance(plan, ToolResult):
+        found = next((item for item in _analysed(plan).get(what, ()) if item["id"] == name), None)
+        return None if found is None else _MODELS[what].model_validate(found)
+    workflow = plan.workflow if isinstance(plan, RunStart) else plan
+    return next((item for item in getattr(workflow, what, ()) if item.id == name), None)
+
+
+def _analysed(plan: ToolResult) -> dict[str, Any]:
+    """The workflow in an answer of `pml:analyse`."""
+    return (plan.structured or {}).get("workflow") or {}
 
 
 def _own_payload(source: Input) -> dict[Address, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from pml.processors.workflow.copying import replace
 from pml.processors.workflow.folding import address_of, run_of, with_run, without
 from pml.processors.workflow.graph import build
+from pml.processors.workflow.learning import learned_name
 from pml.processors.workflow.state import Abort, Approval, Pause, Run, RunStatus, Session, TaskState
 from pml.schemas import events as e
 from pml.schemas.times import from_rfc3339
@@ -28,7 +29,7 @@ def ended_run(session: Session, run: Run, status: RunStatus) -> Session:
     """A run after its end. What may be taken up again keeps what that needs, of a bounded number of runs."""
     waits = replace(run.waits, pause=None, abort=None, since_ms=None)
     ended = replace(run, status=status, waits=waits)
-    if status == "failed" or ended.unknown:
+    if (status == "failed" and run.tasks) or ended.unknown:
         return _bounded(with_run(session, ended), but=run.run_id)
     return with_run(session, _stripped(ended))
 
@@ -73,6 +74,14 @@ def _run_replanned(session: Session, event: e.Event, data: e.RunReplanned) -> Se
         waits=replace(run.waits, cleared=first, replanned=event.seq),
     )
     return with_run(session, replanned)
+
+
+def _run_expanded(session: Session, event: e.Event, data: e.RunExpanded) -> Session:
+    run = run_of(session, event)
+    graph = build(Workflow.model_validate(data.definition), data.kept, data.number)
+    replans = (*run.replans, address_of(data.payload_ref))
+    name = learned_name(data.workflow_type)
+    return with_run(session, replace(run, graph=graph, replans=replans, workflow_type=name))
 
 
 def _run_retried(session: Session, event: e.Event, data: e.RunRetried) -> Session:
@@ -201,6 +210,7 @@ def _with_approval(session: Session, run: Run, task_id: str, task: TaskState) ->
 DECISIONS: dict[str, Callable[[Session, e.Event, Any], Session]] = {
     e.DecisionRequired.TYPE: _decision_required,
     e.DecisionMade.TYPE: _decision_made,
+    e.RunExpanded.TYPE: _run_expanded,
     e.RunReplanned.TYPE: _run_replanned,
     e.RunRetried.TYPE: _run_retried,
     e.TaskResolved.TYPE: _task_resolved,

@@ -7,8 +7,9 @@ from typing import TypeVar
 
 from pml.processors.workflow.copying import replace
 from pml.processors.workflow.inputs import Address
-from pml.processors.workflow.state import Run, Session, TaskState
+from pml.processors.workflow.state import Internal, Run, Session, TaskState
 from pml.schemas import events as e
+from pml.schemas.analysis import ANALYSE_TOOL
 from pml.schemas.base import Coordinate
 from pml.schemas.errors import LogCorrupted
 
@@ -37,6 +38,13 @@ def with_run(session: Session, run: Run) -> Session:
 def with_task(session: Session, run: Run, task_id: str, task: TaskState) -> Session:
     """The session with this task of a run as it is now."""
     return with_run(session, replace(run, tasks={**run.tasks, task_id: task}))
+
+
+def awaited(session: Session, run_id: str) -> tuple[Internal, ...]:
+    """The internal calls that a run waits for: before their answers it neither goes on nor ends."""
+    return tuple(
+        item for item in session.internals.values() if item.run_id == run_id and item.tool == ANALYSE_TOOL
+    )
 
 
 def without(mapping: Mapping[str, V], key: str) -> dict[str, V]:

@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from pml.processors.workflow import conditions, references
-from pml.schemas.workflow import Argument, Condition, Options, Reference, Task, Workflow, leaves
+from pml.schemas.workflow import (
+    Argument,
+    Condition,
+    Options,
+    Reference,
+    Task,
+    Workflow,
+    expressions_in,
+    leaves,
+)
 
 OTHERWISE = "case:default"
 """The outcome of a decision that has no branch of its own for what came out."""
@@ -68,7 +77,12 @@ def references_of(task: Task) -> frozenset[str]:
         for leaf in leaves(item)
         if isinstance(leaf, Reference)
     )
-    return frozenset().union(*named)
+    computed = (
+        conditions.nodes_of(item.text) - {conditions.CONTEXT}
+        for argument in task.arguments.values()
+        for item in expressions_in(argument)
+    )
+    return frozenset().union(*named, *computed)
 
 
 def dependencies(workflow: Workflow) -> dict[str, frozenset[str]]:
@@ -164,7 +178,7 @@ def as_task(node: Node) -> Task:
 
 
 def _layers(nodes: Mapping[str, Node]) -> tuple[tuple[str, ...], ...]:
-    count = 1 + max(node.layer for node in nodes.values())
+    count = 1 + max((node.layer for node in nodes.values()), default=-1)
     layers: list[list[str]] = [[] for _ in range(count)]
     for node in nodes.values():
         layers[node.layer].append(node.id)

@@ -1,7 +1,7 @@
 """Calls of the built-in server `pml`: work that is not pure or not cheap (DESIGN §2, rule 2).
 
-They belong to a run and to no task: nothing waits for them, no permission is asked, and they count in no
-hit, miss or waste. A run that ends forgets them. The one so far is `pml:recall`.
+They belong to a run and to no task: no permission is asked, and they count in no hit, miss or waste. A run
+that ends forgets them. Nothing waits for `pml:recall`; a run of a program waits for `pml:analyse`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from pml.processors.workflow.learning import complexity_of
 from pml.processors.workflow.settling import safe_error
 from pml.processors.workflow.state import Internal, Run, Session
 from pml.schemas.calls import CallEnded, CallError
-from pml.schemas.events import InternalEnded, InternalStarted, RunStarted
+from pml.schemas.events import InternalEnded, InternalStarted
 from pml.schemas.identifiers import call_id
 from pml.schemas.memory import RECALL_TOOL, RecallAnswer, RecallRequest
+from pml.schemas.sanitiser import sanitise
 from pml.schemas.times import to_rfc3339
 
 # A few times what it takes; an answer that comes later finds most of its run decided.
@@ -32,15 +33,15 @@ _NO_ANSWER = CallError(
 )
 
 
-def ask_memory(draft: Draft, run_id: str, started: RunStarted) -> None:
-    """Ask what became of the run's tools in this context, where an answer could change a confidence."""
+def ask_memory(draft: Draft, run_id: str) -> None:
+    """Ask what became of the run's tools in its context, where an answer could change a confidence."""
     run = draft.run(run_id)
     tools = _uncertain_tools(run)
     if not tools or draft.catalog.policy.memory_influence == "off" or run.speculation == "off":
         return
     request = RecallRequest(
         workflow_type=run.workflow_type,
-        context={"domain": run.domain, "complexity": complexity_of(started.context)},
+        context={"domain": run.domain, "complexity": complexity_of(sanitise(draft.values(run).context))},
         k=0,
         tools=tools,
         before=to_rfc3339(draft.now_ms),
@@ -61,22 +62,20 @@ def begin_internal(draft: Draft, run: Run, tool: str, arguments: dict[str, Any],
         ),
         run,
     )
-    draft.calls.append(internal_call(draft.session, draft.session.internals[name]))
+    item = draft.session.internals[name]
+    draft.calls.append(internal_call(draft.session, item, draft.payload(run.payload)))
 
 
-def end_internal(draft: Draft, outcome: CallEnded) -> None:
-    """The server `pml` answered."""
-    item = draft.session.internals[outcome.call_id]
+def end_recall(draft: Draft, item: Internal, outcome: CallEnded) -> None:
+    """Memory answered."""
     result = outcome.result.structured if outcome.result else None
     answer = _past_of_tools(item, result) if outcome.status == "ok" else None
-    _emit_ended(draft, item, answer, None if answer else _error(outcome), outcome.duration_ms)
+    end_with(draft, item, answer, None if answer else error_of(outcome), outcome.duration_ms)
 
 
-def give_up_internal(draft: Draft, name: str) -> None:
-    """Its deadline has come."""
-    item = draft.session.internals.get(name)
-    if item is not None and item.deadline_ms <= draft.now_ms:
-        _emit_ended(draft, item, None, _NO_ANSWER, 0.0)
+def give_up(draft: Draft, item: Internal, error: CallError = _NO_ANSWER) -> None:
+    """Nobody waits for an answer any more."""
+    end_with(draft, item, None, error, 0.0)
 
 
 def influence_of(session: Session, run_id: str, tool: str) -> float | None:
@@ -90,13 +89,14 @@ def _uncertain_tools(run: Run) -> tuple[str, ...]:
     return tuple(sorted({node.tool for node in run.graph.nodes.values() if node.conditions}))
 
 
-def _emit_ended(
+def end_with(
     draft: Draft,
     item: Internal,
     answer: dict[str, Any] | None,
     error: CallError | None,
     duration_ms: float,
 ) -> None:
+    """Keep what came of an internal call: what the run goes on with, or why there is nothing."""
     ended = InternalEnded(
         call_id=item.call_id, tool=item.tool, answer=answer, error=error, duration_ms=duration_ms
     )
@@ -119,5 +119,6 @@ def _past_of_tools(item: Internal, result: Any) -> dict[str, Any] | None:
     }
 
 
-def _error(outcome: CallEnded) -> CallError:
+def error_of(outcome: CallEnded) -> CallError:
+    """Why the server `pml` gave nothing that the run can go on with."""
     return safe_error(outcome.error or CallError(code="BAD_ANSWER", message="the server pml gave no answer"))

@@ -6,8 +6,9 @@ from pml.processors.workflow.advance import advance
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.folding import coordinate_of
 from pml.processors.workflow.inputs import payload_value
-from pml.processors.workflow.internal import end_internal
+from pml.processors.workflow.internal import end_recall
 from pml.processors.workflow.preparation import Unprepared, prepare
+from pml.processors.workflow.programs import end_analysis
 from pml.processors.workflow.release import start_task
 from pml.processors.workflow.settling import (
     complete_task,
@@ -20,6 +21,7 @@ from pml.processors.workflow.settling import (
 )
 from pml.processors.workflow.state import Call, Run, Speculation, TaskState
 from pml.processors.workflow.verification import chosen, end_verification, note_hit
+from pml.schemas.analysis import ANALYSE_TOOL
 from pml.schemas.calls import CallEnded, CallError
 from pml.schemas.canonical import canonical_json, keyed_hash
 from pml.schemas.errors import PayloadGone
@@ -32,8 +34,10 @@ _UNCERTAIN = frozenset({"TIMEOUT", "CONNECTION_LOST", "CANCELLED"})
 
 def end_call(draft: Draft, outcome: CallEnded) -> None:
     """Settle everybody who waits for a call; an answer that nobody waits for changes nothing."""
-    if outcome.call_id in draft.session.internals:
-        end_internal(draft, outcome)
+    internal = draft.session.internals.get(outcome.call_id)
+    if internal is not None:
+        end = end_analysis if internal.tool == ANALYSE_TOOL else end_recall
+        end(draft, internal, outcome)
         return
     if outcome.call_id in draft.session.verifications:
         end_verification(draft, outcome)

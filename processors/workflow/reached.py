@@ -8,8 +8,9 @@ from pml.processors.workflow.approvals import reach_approval
 from pml.processors.workflow.deciding import reach_decision
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.inquiries import reach_inquiry
-from pml.processors.workflow.internal import give_up_internal
+from pml.processors.workflow.internal import give_up
 from pml.processors.workflow.outcomes import call_again, retry_at_ms
+from pml.processors.workflow.programs import give_up_analysis
 from pml.processors.workflow.settling import (
     abandon_call,
     end_speculation,
@@ -19,6 +20,7 @@ from pml.processors.workflow.settling import (
 )
 from pml.processors.workflow.state import TaskState
 from pml.processors.workflow.verification import give_up_overdue
+from pml.schemas.analysis import ANALYSE_TOOL
 from pml.schemas.calls import CallError
 from pml.schemas.commands import Command, DeadlineReach
 
@@ -42,7 +44,7 @@ def reach_deadline(draft: Draft, command: Command, data: DeadlineReach) -> None:
         _give_up_speculation(draft, data)
         return
     if data.kind == "internal":
-        give_up_internal(draft, data.target)
+        _give_up_internal(draft, data.target)
         return
     if data.kind == "verify":
         reach_inquiry(draft, data.target)
@@ -60,6 +62,12 @@ def reach_deadline(draft: Draft, command: Command, data: DeadlineReach) -> None:
             _end_run(draft, run_id)
     else:
         _reach_task(draft, run_id, data)
+
+
+def _give_up_internal(draft: Draft, name: str) -> None:
+    item = draft.session.internals.get(name)
+    if item is not None and item.deadline_ms <= draft.now_ms:
+        (give_up_analysis if item.tool == ANALYSE_TOOL else give_up)(draft, item)
 
 
 def _give_up_speculation(draft: Draft, data: DeadlineReach) -> None:

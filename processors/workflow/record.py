@@ -38,7 +38,7 @@ from pml.processors.workflow.state import (
     Waits,
 )
 from pml.schemas.errors import LogCorrupted
-from pml.schemas.events import Event, RunReplanned, RunStarted, ServedBy
+from pml.schemas.events import Event, RunExpanded, RunReplanned, RunStarted, ServedBy
 from pml.schemas.permissions import RetryRule
 
 VERSION = 1
@@ -56,10 +56,10 @@ class MissingDefinition:
 
 
 def definition_record(event: Event) -> bytes:
-    """What is kept of a `run.started` or `run.replanned`, once for each."""
+    """What is kept of a `run.started`, `run.expanded` or `run.replanned`, once for each."""
     data = event.data
-    assert isinstance(data, (RunStarted, RunReplanned))
-    plan = {"kept": data.kept, "plan": data.number} if isinstance(data, RunReplanned) else {}
+    assert isinstance(data, (RunStarted, RunExpanded, RunReplanned))
+    plan = {} if isinstance(data, RunStarted) else {"kept": data.kept, "plan": data.number}
     return orjson.dumps({"v": VERSION, "definition": data.definition, **plan})
 
 
@@ -67,7 +67,8 @@ def definition_name(event: Event) -> str | None:
     """The name of the definition that an event brings; None for most events."""
     if isinstance(event.data, RunStarted):
         return event.run_id
-    return f"{event.run_id}/{event.data.number}" if isinstance(event.data, RunReplanned) else None
+    data = event.data
+    return f"{event.run_id}/{data.number}" if isinstance(data, (RunExpanded, RunReplanned)) else None
 
 
 def encode_session(session: Session) -> bytes:
@@ -328,7 +329,8 @@ def _call_in(row: list[Any]) -> Call:
 
 def _rare_out(run: Run, topics: list[str]) -> list[Any]:
     """What few runs have at a time, left out at the end where there is nothing."""
-    waits = None if run.waits == NO_WAITS else _waits_out(run, topics)
+    plain = run.waits == NO_WAITS and not run.replans
+    waits = None if plain else _waits_out(run, topics)
     plans = {task_id: _values(plan) for task_id, plan in run.plans.items()}
     return [waits, plans] if plans else [waits] if waits else []
 

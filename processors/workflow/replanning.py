@@ -6,12 +6,12 @@ from pml.processors.workflow.advance import advance
 from pml.processors.workflow.check import Kept, check_plan
 from pml.processors.workflow.checkpoints import pause
 from pml.processors.workflow.deciding import record_choice, waiting_at
+from pml.processors.workflow.definitions import safe_definition
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.folding import coordinate_of
 from pml.processors.workflow.graph import Graph, as_task, build
 from pml.processors.workflow.obedience import Decision, NotWaiting, live_run
 from pml.processors.workflow.settling import discard_all
-from pml.processors.workflow.starting import safe_definition
 from pml.processors.workflow.state import Run
 from pml.schemas import workflow as definitions
 from pml.schemas.commands import Command, RunReplan
@@ -70,7 +70,7 @@ def _check(draft: Draft, run: Run, data: RunReplan) -> None:
         Refused, WorkflowInvalid: as for `replan_run`.
     """
     assert run.graph is not None
-    if len(run.replans) >= REPLANS_MAX:
+    if sum(address[0] == run.payload[0] for address in run.replans) >= REPLANS_MAX:
         raise ReplanLimit(f"{run.run_id} was replanned {REPLANS_MAX} times; abort it and begin another run")
     busy = [name for name, task in run.tasks.items() if task.status == "running" or task.awaits_approval]
     if busy:

@@ -15,18 +15,14 @@ from typing import Any
 
 from pml.processors.workflow import conditions, references
 from pml.schemas.structure import (
-    ArgumentValue,
-    ArrayValue,
     CapabilityNode,
     DecisionNode,
-    Expression,
     LoopNode,
-    ObjectValue,
     Structure,
     StructureNode,
     TaskNode,
 )
-from pml.schemas.workflow import LiteralValue, Parameter, Reference
+from pml.schemas.workflow import Argument, Expression, ListOf, LiteralValue, ObjectOf, Parameter, Reference
 
 Call = tuple[str, str]
 """A tool and its arguments as JSON."""
@@ -195,7 +191,7 @@ class Run:
             return "true" if value else "false"
         return f"case:{value}" if f"case:{value}" in named | asked else "case:default"
 
-    def value(self, value: ArgumentValue) -> Any:
+    def value(self, value: Argument) -> Any:
         match value:
             case LiteralValue(value=literal):
                 return read_like_fields(literal)
@@ -203,9 +199,9 @@ class Run:
                 return self.given[name]
             case Reference(expression=expression):
                 return self.reference(expression)
-            case ObjectValue(fields=fields):
+            case ObjectOf(fields=fields):
                 return Json({name: self.value(item) for name, item in fields.items()})
-            case ArrayValue(items=items):
+            case ListOf(items=items):
                 return [self.value(item) for item in items]
             case Expression(expression=expression, code=code, names=names):
                 return self.code(code, expression, names)
@@ -219,7 +215,7 @@ class Run:
             raise Unresolved(found.reason)
         return found
 
-    def code(self, code: str, expression: str | None, names: Mapping[str, ArgumentValue]) -> Any:
+    def code(self, code: str, expression: str | None, names: Mapping[str, Argument]) -> Any:
         """What code gives; where it is also written over node ids, both have to give the same."""
         scope: dict[str, Any] = {"args": Json(self.given), "json": json, "math": math, "re": re}
         for name, value in names.items():

@@ -5,21 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from pml.schemas.structure import (
-    ArgumentValue,
-    ArrayValue,
     CapabilityNode,
     DecisionNode,
-    Expression,
     JoinNode,
     LoopNode,
-    ObjectValue,
     Structure,
     StructureEdge,
     StructureNode,
     StructureParameter,
     TaskNode,
 )
-from pml.schemas.workflow import LiteralValue, Reference
+from pml.schemas.workflow import Argument, Expression, ListOf, LiteralValue, ObjectOf, Reference
 
 ARROWS = {"sequence": "->", "contains": "=>"}
 
@@ -60,7 +56,7 @@ def short_node(node: StructureNode) -> dict[str, Any]:
     return found | _given("in", node.loop)
 
 
-def short_argument(value: ArgumentValue) -> Any:
+def short_argument(value: Argument) -> Any:
     """An argument; what only one language can compute is a question mark."""
     match value:
         case LiteralValue(value=literal):
@@ -69,9 +65,9 @@ def short_argument(value: ArgumentValue) -> Any:
             return {"ref": expression}
         case Expression(expression=expression):
             return {"expr": expression or "?"}
-        case ObjectValue(fields=fields):
+        case ObjectOf(fields=fields):
             return {"object": {key: short_argument(item) for key, item in fields.items()}}
-        case ArrayValue(items=items):
+        case ListOf(items=items):
             return {"array": [short_argument(item) for item in items]}
     return {"param": value.parameter_name}
 

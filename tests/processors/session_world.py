@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from pml.processors.capabilities.analysing import analysed
 from pml.processors.speculation.accounts import balanced
 from pml.processors.workflow import (
     Address,
@@ -32,14 +33,16 @@ from pml.processors.workflow import (
 )
 from pml.processors.workflow.evolve import joined_calls
 from pml.processors.workflow.state import Run
+from pml.schemas.analysis import ANALYSE_TOOL, AnalyseRequest
 from pml.schemas.calls import CallEnded, CallError, CallRun, ToolResult
 from pml.schemas.catalog import CatalogRecord, PermissionRecord, ServerTools, Tool, ToolHints
 from pml.schemas.codec import decode_event, encode
 from pml.schemas.commands import COMMANDS as COMMAND_MODELS
-from pml.schemas.commands import Command, DeadlineReach, RunStart
+from pml.schemas.commands import Code, Command, DeadlineReach, RunStart
+from pml.schemas.errors import PMLError
 from pml.schemas.events import Event
 from pml.schemas.permissions import PermissionFile
-from pml.schemas.workflow import Workflow
+from pml.schemas.workflow import Options, Workflow
 
 COMMANDS, OUTCOMES = "pml.commands", "pml.tool-outcomes"
 KEY = b"installation key for tests only!"
@@ -107,6 +110,30 @@ class SessionWorld:
             **fields,
         )
         return self.command(command)
+
+    def program(
+        self,
+        source: str,
+        language: Any = None,
+        run_id: str = "run_1",
+        context: dict[str, Any] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> Step:
+        """Send `run.start` with a program."""
+        code = Code(source=source, language=language)
+        chosen = Options.model_validate(options) if options else None
+        data = RunStart(code=code, context=context or {}, options=chosen)
+        ids = {"command_id": f"cmd_{run_id}", "session_id": "s1", "run_id": run_id}
+        return self.command(Command(type="run.start", data=data, **ids))
+
+    def analyse(self) -> Step:
+        """Answer `pml:analyse` as the server `pml` would."""
+        call = self.open_calls[self.call_of(ANALYSE_TOOL)]
+        try:
+            answer = analysed(AnalyseRequest.model_validate(call.arguments))
+        except PMLError as error:
+            return self.answer(call.call_id, code=error.code, message=error.message)
+        return self.answer(call.call_id, answer.model_dump(mode="json"))
 
     def send(
         self,
@@ -180,6 +207,11 @@ class SessionWorld:
             for call in self.open_calls.values()
             if task_id in {call.task_id, call.tool} and run_id in {None, call.run_id}
         )
+
+    def session_run(self, run_id: str = "run_1") -> Run:
+        """A run as it is now."""
+        assert self.session is not None
+        return self.session.runs[run_id]
 
     def types(self) -> list[str]:
         """All event types so far."""

@@ -66,7 +66,8 @@ def test_objects_and_lists_keep_their_parts() -> None:
     [
         ("return 1", "it calls no tool"),
         ("while x:\n    await mcp.s.one()", "line 1: `while`"),
-        ("a = await mcp.s.one()\nawait mcp.s.two(x=a.n + 1)", "line 2: `n1.n + 1` has to be computed"),
+        ("a = await mcp.s.one()\nawait mcp.s.two(x=a.n / 2)", "line 2: `n1.n / 2` has to be computed"),
+        ("a = await mcp.s.one()\nawait mcp.s.two(x=f'#{a.n}')", "line 2: `f'#{n1.n}'` has to be computed"),
         ("a = await mcp.s.one()\nawait mcp.s.two(x=[len(a)])", "line 2: `len(n1)` has to be computed"),
         ("await mcp.s.one()\nawait capabilities.c()", "line 2: it calls the capability `c`"),
         ("if len(x) > 1:\n    await mcp.s.one()", "line 1: `len(x) > 1` has to be decided"),

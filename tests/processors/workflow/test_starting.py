@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pml.processors.workflow.starting import DEFINITION_BYTES_MAX, safe_definition
+from pml.processors.workflow.definitions import DEFINITION_BYTES_MAX, safe_definition
 from pml.schemas.canonical import canonical_json
 from pml.schemas.commands import Command, RunStart
 from pml.schemas.errors import WorkflowInvalid

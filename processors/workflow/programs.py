@@ -1,0 +1,191 @@
+"""A run that begins with a program: it is analysed first, and then has its tasks (spec story 10.5).
+
+The run is there at once, without tasks, and waits for `pml:analyse`. The answer rests where results rest; the
+tasks that it brings are the run's first plan, whose literals are read from there as those of a replan are
+read from its command.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from pml.processors.workflow.advance import advance, fail_run
+from pml.processors.workflow.check import checked_graph
+from pml.processors.workflow.definitions import bounded, safe_argument, safe_definition, safe_text
+from pml.processors.workflow.draft import Draft, full_context
+from pml.processors.workflow.folding import coordinate_of
+from pml.processors.workflow.graph import build
+from pml.processors.workflow.internal import ask_memory, begin_internal, end_with, error_of, give_up
+from pml.processors.workflow.settling import safe_error
+from pml.processors.workflow.state import Internal
+from pml.schemas.analysis import ANALYSE_TOOL, AnalyseAnswer
+from pml.schemas.calls import CallEnded, CallError
+from pml.schemas.commands import Code
+from pml.schemas.errors import Refused, WorkflowInvalid
+from pml.schemas.events import RunExpanded
+from pml.schemas.sanitiser import sanitise
+from pml.schemas.structure import (
+    CapabilityNode,
+    DecisionNode,
+    Structure,
+    StructureNode,
+    StructureParameter,
+    TaskNode,
+)
+from pml.schemas.workflow import Workflow
+
+# The largest program there may be takes seconds on a busy machine.
+ANALYSE_TIMEOUT_MS = 20_000
+REASONS_SHOWN = 20
+_NO_ANSWER = CallError(
+    code="ANALYSIS_TIMEOUT",
+    type="TIMEOUT",
+    message="nobody analysed the program in time; is the bridge running?",
+    retryable=True,
+)
+
+
+class Unanalysed(Refused):
+    """The server `pml` gave no structure."""
+
+    def __init__(self, error: CallError) -> None:
+        super().__init__(error.message)
+        self.code = error.code
+
+
+def begin_analysis(draft: Draft, run_id: str, code: Code) -> None:
+    """Have the program of a run analysed; until then it has no tasks and does not end."""
+    told = {"language": code.language} if code.language else {}
+    begin_internal(draft, draft.run(run_id), ANALYSE_TOOL, told, ANALYSE_TIMEOUT_MS)
+
+
+def end_analysis(draft: Draft, item: Internal, outcome: CallEnded) -> None:
+    """The program of a run is understood and begins, or the run fails with the reason."""
+    try:
+        answer = _answer(outcome)
+        kept = _kept(answer)
+        expanded = _expanded(draft, item.run_id, answer)
+    except Refused as error:
+        failure = CallError(code=error.code, type="VALIDATION", message=error.message)
+        end_with(draft, item, None, safe_error(failure), outcome.duration_ms)
+        fail_run(draft, item.run_id, error)
+        return
+    end_with(draft, item, kept, None, outcome.duration_ms)
+    draft.emit(expanded, draft.run(item.run_id))
+    ask_memory(draft, item.run_id)
+    advance(draft, item.run_id)
+
+
+def give_up_analysis(draft: Draft, item: Internal) -> None:
+    """Nobody answered in time."""
+    give_up(draft, item, _NO_ANSWER)
+    fail_run(draft, item.run_id, Unanalysed(_NO_ANSWER))
+
+
+def _answer(outcome: CallEnded) -> AnalyseAnswer:
+    """
+    Raises:
+        Unanalysed: there is none.
+    """
+    if outcome.status != "ok" or outcome.result is None:
+        raise Unanalysed(error_of(outcome))
+    try:
+        return AnalyseAnswer.model_validate(outcome.result.structured)
+    except ValidationError:
+        raise Unanalysed(error_of(outcome)) from None
+
+
+def _expanded(draft: Draft, run_id: str, answer: AnalyseAnswer) -> RunExpanded:
+    """
+    Raises:
+        WorkflowInvalid: the program cannot run as it is written, or not with this context.
+    """
+    run = draft.run(run_id)
+    assert run.graph is not None
+    workflow = _workflow(answer).model_copy(update={"options": run.graph.options})
+    _check_parameters(answer.structure, full_context(draft.payload(run.payload)))
+    checked_graph(workflow, draft.catalog.servers)
+    definition, number = safe_definition(workflow), len(run.replans) + 1
+    graph = build(workflow, {}, number)
+    return RunExpanded(
+        number=number,
+        capability_id=answer.capability_id,
+        workflow_type=answer.capability_id,
+        definition=definition,
+        kept={},
+        payload_ref=coordinate_of(draft.source.address),
+        layers=len(graph.layers),
+        tasks=len(graph.nodes),
+    )
+
+
+def _workflow(answer: AnalyseAnswer) -> Workflow:
+    """
+    Raises:
+        WorkflowInvalid: the program makes calls that no workflow makes.
+    """
+    if answer.workflow is None:
+        reasons = [safe_text(reason) for reason in answer.reasons[:REASONS_SHOWN]]
+        message = f"the program does not run as a DAG: {reasons[0] if reasons else 'it calls no tool'}"
+        raise WorkflowInvalid("NOT_A_DAG", message, reasons=reasons)
+    return answer.workflow
+
+
+def _check_parameters(structure: Structure, context: dict[str, Any]) -> None:
+    """
+    Raises:
+        WorkflowInvalid: the context does not give all that the program takes.
+    """
+    absent = [item.name for item in structure.parameters if item.required and item.name not in context]
+    if absent:
+        message = f"the program takes {', '.join(absent)}, which the context does not give"
+        raise WorkflowInvalid("MISSING_PARAMETER", message, missing=absent)
+
+
+def _kept(answer: AnalyseAnswer) -> dict[str, Any]:
+    """What the log keeps of an analysis.
+
+    Raises:
+        WorkflowInvalid: the structure is larger than the log keeps.
+    """
+    kept = {
+        "language": answer.language,
+        "capability_id": answer.capability_id,
+        "mode": answer.mode,
+        "structure": _safe_structure(answer.structure).model_dump(mode="json", exclude_none=True),
+    }
+    return bounded(kept, "the structure of the program")
+
+
+def _safe_structure(structure: Structure) -> Structure:
+    """A structure without the secrets that its program has written down."""
+    result = structure.result
+    return structure.model_copy(
+        update={
+            "nodes": tuple(_safe_node(node) for node in structure.nodes),
+            "parameters": tuple(_safe_parameter(item) for item in structure.parameters),
+            "result": None if result is None else safe_argument("result", result),
+            "unsupported": tuple(
+                item.model_copy(update={"reason": safe_text(item.reason)}) for item in structure.unsupported
+            ),
+        }
+    )
+
+
+def _safe_node(node: StructureNode) -> StructureNode:
+    match node:
+        case TaskNode(arguments=arguments) | CapabilityNode(arguments=arguments):
+            safe = {name: safe_argument(name, value) for name, value in arguments.items()}
+            return node.model_copy(update={"arguments": safe})
+        case DecisionNode(condition=condition, expression=expression, code=code):
+            texts = {"condition": condition, "expression": expression, "code": code}
+            return node.model_copy(update={name: safe_text(text) or text for name, text in texts.items()})
+    return node
+
+
+def _safe_parameter(parameter: StructureParameter) -> StructureParameter:
+    safe = sanitise({parameter.name: parameter.default})
+    default = safe.get(parameter.name) if isinstance(safe, dict) else safe
+    return parameter.model_copy(update={"default": default})
