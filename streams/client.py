@@ -25,12 +25,12 @@ from aiokafka.errors import MessageSizeTooLargeError, UnknownTopicOrPartitionErr
 from pydantic import ValidationError
 
 from pml.schemas.codec import encode, explain
-from pml.schemas.commands import Command, CommandData, RunStart
+from pml.schemas.commands import Code, Command, CommandData, RunStart
 from pml.schemas.errors import Refused, UndecodableRecord, WaitedTooLong, WorkflowInvalid
 from pml.schemas.events import CommandRejected, Event, RunStarted
 from pml.schemas.identifiers import DEFAULT_TENANT, session_key
 from pml.schemas.topics import RECORD_BYTES_MAX
-from pml.schemas.workflow import Workflow
+from pml.schemas.workflow import Options, Workflow
 from pml.streams.connection import partition_for, producer_options
 from pml.streams.event_consumer import EventConsumer
 from pml.streams.reachability import broker_errors
@@ -94,8 +94,10 @@ class IntentProducer:
 
     async def start_run(
         self,
-        workflow: Workflow | Mapping[str, Any],
+        workflow: Workflow | Code | Mapping[str, Any],
         *,
+        intent: str | None = None,
+        options: Options | Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
         session_id: str | None = None,
         run_id: str | None = None,
@@ -106,8 +108,13 @@ class IntentProducer:
     ) -> Submission:
         """Ask for a run; ids that are not given are made up, without a session the run is its own.
 
+        Args:
+            workflow: what to run: a workflow, or a program as `Code`.
+            intent: what it is for, in words.
+            options: those of a program; a workflow has its own.
+
         Raises:
-            WorkflowInvalid: the workflow or its context is not as CONTRACT.md writes it, or too large.
+            WorkflowInvalid: it or its context is not as CONTRACT.md writes it, or too large.
             UndecodableRecord: an id, tenant or principal is not one that records can carry.
             BrokerUnavailable: Kafka did not take the command.
         """
@@ -119,7 +126,7 @@ class IntentProducer:
             session_id=session_id or run_id,
             run_id=run_id,
             traceparent=traceparent,
-            data=_run_start(workflow, context),
+            data=_run_start(workflow, context=context, intent=intent, options=options),
         )
         return await self.send(command)
 
@@ -291,10 +298,11 @@ def _refused(data: CommandRejected) -> Refused:
     return error
 
 
-def _run_start(workflow: Workflow | Mapping[str, Any], context: Mapping[str, Any] | None) -> RunStart:
+def _run_start(workflow: Workflow | Code | Mapping[str, Any], **fields: Any) -> RunStart:
+    given = {name: value for name, value in fields.items() if value is not None}
+    what = "code" if isinstance(workflow, Code) else "workflow"
     try:
-        checked = workflow if isinstance(workflow, Workflow) else Workflow.model_validate(dict(workflow))
-        return RunStart(workflow=checked, context=dict(context or {}))
+        return RunStart.model_validate({what: workflow, **given})
     except ValidationError as error:
         raise WorkflowInvalid("WORKFLOW_INVALID", f"the workflow is wrong: {explain(error)}") from None
 

@@ -11,7 +11,7 @@ import orjson
 from pml.clickhouse.client import Limits, Rows, Store
 from pml.schemas.codec import decode_event
 from pml.schemas.errors import PMLError, StoreUnavailable
-from pml.schemas.events import Event, RunEnded, RunReplanned, RunStarted
+from pml.schemas.events import Event, RunEnded, RunExpanded, RunReplanned, RunStarted
 from pml.streams.client import EventConsumer
 from pml.streams.connection import store_url
 from pml.streams.run_summary import RunSummary, observe
@@ -166,12 +166,16 @@ def _rows_of(events: Iterable[Event]) -> list[dict[str, Any]]:
     return [_row(own) for own in by_run.values() if isinstance(own[0].data, RunStarted)]
 
 
+PLANS = (RunStarted, RunExpanded, RunReplanned)
+
+
 def _row(events: list[Event]) -> dict[str, Any]:
     started = events[0].data
     assert isinstance(started, RunStarted)
     summary = summarised(events)
     ends = [event.occurred_at for event in events if isinstance(event.data, RunEnded) and summary.ended]
-    plans = [event.data for event in events if isinstance(event.data, (RunStarted, RunReplanned))]
+    plans = [event.data for event in events if isinstance(event.data, PLANS)]
+    types = [plan.workflow_type for plan in plans if isinstance(plan, (RunStarted, RunExpanded))]
     facts = {
         **summary.counts.model_dump(),
         "run_id": summary.run_id,
@@ -179,7 +183,7 @@ def _row(events: list[Event]) -> dict[str, Any]:
         "tenant": summary.tenant,
         "status": summary.status,
         "name": started.name,
-        "workflow_type": started.workflow_type,
+        "workflow_type": types[-1],
         "started_at": events[0].occurred_at,
         "ended_at": ends[-1] if ends else None,
         "duration_ms": summary.duration_ms,

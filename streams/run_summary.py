@@ -14,6 +14,7 @@ from pml.schemas.events import (
     Event,
     RunCounts,
     RunEnded,
+    RunExpanded,
     RunReplanned,
     RunRetried,
     RunStarted,
@@ -104,7 +105,7 @@ def observe(summary: RunSummary, event: Event) -> RunSummary:
         return _answered(summary, data.checkpoint_id, data.run_status)
     if isinstance(data, ApprovalSettled):
         return _answered(summary, data.approval_id, data.run_status)
-    if isinstance(data, RunReplanned):
+    if isinstance(data, (RunExpanded, RunReplanned)):
         return replace(summary, layers=data.layers)
     if isinstance(data, RunRetried):
         return replace(_opened(summary, data.task_ids), status="running", error=None)

@@ -12,6 +12,7 @@ import structlog
 from pml.schemas.catalog import ServerTools
 from pml.schemas.identifiers import INTERNAL_SERVER
 from pml.streams.bridge.admission import Admission
+from pml.streams.bridge.analyse import Analyse
 from pml.streams.bridge.builtin import CONCURRENCY, Builtin
 from pml.streams.bridge.catalog import CatalogLink
 from pml.streams.bridge.claims import Claims
@@ -101,7 +102,8 @@ class Bridge:
         gate = Gate(settings.speculation.mode, self._servers)
         outcomes = Outcomes(settings.topics.tool_outcomes, kafka.outcomes)
         recall = Recall(settings)
-        builtin = Builtin({"recall": recall})
+        analyse = Analyse(lambda: [server.record for server in self._servers.values()])
+        builtin = Builtin({"recall": recall, "analyse": analyse})
         runner = Runner(self._servers, settings.bridge.result_max_bytes, outcomes.send, builtin=builtin)
         dispatcher = Dispatcher(
             self._servers, self._admission(), gate, runner=runner, outcomes=outcomes, tasks=tasks
@@ -126,6 +128,7 @@ class Bridge:
         finally:
             await runner.close()
             recall.close()
+            analyse.close()
             for helper in helpers:
                 helper.cancel()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,14 +12,6 @@ from pml.streams.cli.output import Json, note, print_json, stdout_console
 if TYPE_CHECKING:
     from pml.processors.capabilities.provides import ToolSchemas
     from pml.schemas.structure import Structure
-
-SUFFIXES: dict[str, Literal["python", "typescript"]] = {
-    ".py": "python",
-    ".ts": "typescript",
-    ".mts": "typescript",
-    ".js": "typescript",
-    ".mjs": "typescript",
-}
 
 
 def analyze(
@@ -45,26 +37,18 @@ def analyze(
     Examples: pml analyze job.py · pml analyze job.ts --json · pml analyze job.py --schemas tools.json
     """
     from pml.processors.capabilities.analysing import structure_of
+    from pml.schemas.errors import ConfigurationError
+    from pml.streams.cli.program_file import language_of
     from pml.streams.cli.workflow_file import read_text
 
-    spoken = _language(file, language)
+    spoken = language_of(file, language)
+    if spoken is None:
+        raise ConfigurationError(f"{file} says no language: add --language python or --language typescript")
     structure = structure_of(read_text(file), spoken, _schemas(schemas))
     if json:
         print_json(_document(structure))
         return
     _show(structure, mermaid)
-
-
-def _language(file: str, named: str | None) -> Literal["python", "typescript"]:
-    from pml.schemas.errors import ConfigurationError
-
-    by_name: dict[str, Literal["python", "typescript"]] = {"python": "python", "typescript": "typescript"}
-    found = SUFFIXES.get(Path(file).suffix) if named is None else by_name.get(named)
-    if found is not None:
-        return found
-    if named is not None:
-        raise ConfigurationError(f"--language is python or typescript, not {named!r}")
-    raise ConfigurationError(f"{file} says no language: add --language python or --language typescript")
 
 
 def _schemas(path: Path | None) -> dict[str, ToolSchemas]:

@@ -24,8 +24,15 @@ _EXITS = {"completed": DONE, "waiting": WAITING}
 
 
 def submit(
-    file: Annotated[str, typer.Argument(metavar="FILE|-", help="A workflow in YAML or JSON; - is stdin.")],
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE|-", help="A workflow (YAML, JSON) or a program (.py, .ts); - is stdin."),
+    ],
     *,
+    language: Annotated[
+        str | None, typer.Option("--language", help="python or typescript: what comes is a program.")
+    ] = None,
+    intent: Annotated[str | None, typer.Option(help="What it is for, in words.")] = None,
     context: Annotated[
         list[str] | None, typer.Option(help="Parameters: a JSON object, or k=v (v is JSON, else text).")
     ] = None,
@@ -42,21 +49,21 @@ def submit(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Publish a workflow; with --wait follow it to its end and print its results.
+    """Publish a workflow or a program; with --wait follow it to its end and print its results.
 
     Exit code 0 done, 1 the run failed, 3 it was refused, 4 no broker, 5 waited too long, 6 it waits for
     somebody (`pml run continue`, `pml approvals`).
 
-    Examples: pml submit notes.yaml --wait --per-layer · pml submit - --context repo=. --context '{"n": 20}'
+    Examples: pml submit notes.yaml --wait --per-layer · pml submit job.py --wait --context path=notes.txt ·
+    pml submit - --context repo=. --context '{"n": 20}'
     """
-    from pml.streams.cli.workflow_file import read_context, read_workflow
+    from pml.streams.cli.workflow_file import read_context
 
-    workflow, given = read_workflow(file), read_context(context or [])
-    if per_layer:
-        workflow = {**workflow, "options": {**(workflow.get("options") or {}), "per_layer_validation": True}}
+    asked = _asked(file, language, per_layer)
+    given = {"context": read_context(context or []), "intent": intent}
     settings = load_settings()
     submission, summary = run_async(
-        _submit(settings, workflow, given, session=session, run_id=run_id, wait=wait, timeout_s=timeout_s)
+        _submit(settings, {**asked, **given}, session=session, run_id=run_id, wait=wait, timeout_s=timeout_s)
     )
     if summary is None:
         _print_submission(submission, as_json=json)
@@ -64,10 +71,25 @@ def submit(
         finish(summary, as_json=json)
 
 
+def _asked(file: str, language: str | None, per_layer: bool) -> dict[str, Any]:
+    """What is to be run: a workflow, or a program with its options."""
+    from pml.schemas.commands import Code
+    from pml.streams.cli.program_file import language_of
+    from pml.streams.cli.workflow_file import read_text, read_workflow
+
+    spoken = language_of(file, language)
+    if spoken is not None:
+        options = {"per_layer_validation": True} if per_layer else None
+        return {"workflow": Code(source=read_text(file), language=spoken), "options": options}
+    workflow = read_workflow(file)
+    if per_layer:
+        workflow = {**workflow, "options": {**(workflow.get("options") or {}), "per_layer_validation": True}}
+    return {"workflow": workflow}
+
+
 async def _submit(
     settings: Settings,
-    workflow: dict[str, Any],
-    context: dict[str, Any],
+    asked: dict[str, Any],
     *,
     session: str | None,
     run_id: str | None,
@@ -77,12 +99,10 @@ async def _submit(
     from pml.streams.client import IntentProducer, wait_for_run
 
     async with IntentProducer(settings) as producer:
-        submission = await producer.start_run(
-            workflow, context=context, session_id=session, run_id=run_id, principal=person()
-        )
+        submission = await producer.start_run(**asked, session_id=session, run_id=run_id, principal=person())
     if not wait:
         return submission, None
-    limit_s = timeout_s or _patience_s(settings, workflow)
+    limit_s = timeout_s or _patience_s(settings, asked["workflow"])
     return submission, await wait_for_run(
         settings, submission, timeout_s=limit_s, on_event=watcher(), until_waiting=True
     )
@@ -93,8 +113,8 @@ def watcher() -> Callable[[Event], None] | None:
     return _watch if sys.stderr.isatty() else None
 
 
-def _patience_s(settings: Settings, workflow: dict[str, Any]) -> float:
-    options = workflow.get("options")
+def _patience_s(settings: Settings, workflow: Any) -> float:
+    options = workflow.get("options") if isinstance(workflow, dict) else None
     given = options.get("timeout_s") if isinstance(options, dict) else None
     own_s = float(given) if isinstance(given, (int, float)) else settings.timeouts.run_s
     return own_s + WAIT_MARGIN_S

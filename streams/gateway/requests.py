@@ -7,14 +7,15 @@ from hashlib import blake2b
 from typing import Any, TypeVar
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from starlette.requests import Request
 
 from pml.schemas.base import Json
 from pml.schemas.codec import explain
-from pml.schemas.commands import CommandData
+from pml.schemas.commands import Code, CommandData
 from pml.schemas.errors import UndecodableRecord, WorkflowInvalid
 from pml.schemas.identifiers import is_name
+from pml.schemas.workflow import Options
 
 WAIT_MAX_S = 50.0
 LIMIT_MAX = 500
@@ -28,10 +29,19 @@ class RunRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    workflow: dict[str, Json]
+    workflow: dict[str, Json] | None = None
+    code: Code | None = None
+    options: Options | None = None
+    intent: str | None = Field(default=None, max_length=10_000)
     context: dict[str, Json] = {}
     session_id: str | None = Field(default=None, max_length=128)
     run_id: str | None = Field(default=None, max_length=128)
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> RunRequest:
+        if (self.workflow is None) == (self.code is None):
+            raise ValueError("give either a workflow or code")
+        return self
 
 
 async def json_body(request: Request) -> dict[str, Any]:

@@ -40,7 +40,9 @@ async def start(request: Request, caller: Caller, doors: Doors) -> Response:
     caller.require("runs:write")
     asked, patience_s = await requests.run_request(request), requests.wait_s(request)
     submission = await doors.producer.start_run(
-        asked.workflow,
+        asked.code or asked.workflow or {},
+        intent=asked.intent,
+        options=asked.options,
         context=asked.context,
         session_id=asked.session_id,
         run_id=asked.run_id,

@@ -4,6 +4,8 @@ A file begins with a comment that says what it proves. A block is one command, a
 it takes one, the line `----`, and what came out: one line an event with all its data, one line a call.
 
     start RUN [context=JSON] [command=ID]   body: a workflow as YAML
+    program RUN LANGUAGE [context=JSON] [options=JSON]      body: the source of a program
+    analyse                                 `pml:analyse` answers as the server pml would
     send TYPE RUN [as=WHO] [command=ID]     body: what the command says, as YAML
     approve TASK | reject TASK [as=WHO]     the newest approval that the task asked for; body: a reason
     record                                  body: any command as YAML, as it would lie in pml.commands
@@ -25,6 +27,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -90,7 +93,8 @@ class Scenario:
         name, *words = shlex.split(block.command)
         if name == "state":
             return "\n".join(self._kept())
-        step = getattr(self, f"_{name}")(yaml.safe_load(block.body) if block.body else None, *words)
+        body = block.body if name == "program" else yaml.safe_load(block.body) if block.body else None
+        step = getattr(self, f"_{name}")(body, *words)
         return "\n".join(self._printed(step)) if step is not None else "ok"
 
     def _start(self, workflow: Any, run_id: str, *words: str) -> Step:
@@ -99,6 +103,13 @@ class Scenario:
         return self.world.start(
             workflow, run_id, context=context, command_id=options.get("command", f"cmd_{run_id}")
         )
+
+    def _program(self, source: str, run_id: str, language: str, *words: str) -> Step:
+        given = {name: json.loads(value) for name, value in (word.split("=", 1) for word in words)}
+        return self.world.program(textwrap.dedent(source), language, run_id, **given)
+
+    def _analyse(self, _: None) -> Step:
+        return self.world.analyse()
 
     def _send(self, data: Any, kind: str, run_id: str, *words: str) -> Step:
         options = dict(word.split("=", 1) for word in words)
