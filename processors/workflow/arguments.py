@@ -147,8 +147,9 @@ def _is_exact(value: Any) -> bool:
 
 
 def _missing(found: list[Any]) -> Missing | None:
-    """An argument of which a part is missing is missing as a whole."""
-    return next((item for item in found if isinstance(item, Missing)), None)
+    """An argument of which a part is missing is missing as a whole, and fails where one of them does."""
+    failed = (item for item in found if isinstance(item, Uncomputed))
+    return next(failed, next((item for item in found if isinstance(item, Missing)), None))
 
 
 def _referenced(name: str, reference: Reference, values: Values, mapped: dict[str, str]) -> Any | Missing:

@@ -70,7 +70,9 @@ def _has_something_to_end(run: Run) -> bool:
     A run that has no tasks yet waits for them.
     """
     assert run.graph is not None
-    return not run.graph.nodes or any(run.task(name).status == "pending" or _is_safe_call(run, name) for name in run.graph.nodes)
+    return not run.graph.nodes or any(
+        run.task(name).status == "pending" or _is_safe_call(run, name) for name in run.graph.nodes
+    )
 
 
 def _is_safe_call(run: Run, task_id: str) -> bool:

@@ -10,9 +10,14 @@ from typing import Any
 
 from aiokafka import TopicPartition
 
+from pml.processors.capabilities.analysing import analysed
+from pml.schemas.analysis import AnalyseRequest
+from pml.schemas.calls import CallRun
 from pml.schemas.catalog import SpeculationMode, SpeculationSwitch
 from pml.schemas.codec import decode_catalog
+from pml.schemas.identifiers import INTERNAL_SERVER
 from pml.streams.bridge.admission import Admission
+from pml.streams.bridge.builtin import CONCURRENCY, Builtin
 from pml.streams.bridge.claims import Claims
 from pml.streams.bridge.clients import Clients
 from pml.streams.bridge.dispatcher import Dispatcher
@@ -66,6 +71,11 @@ class Letters:
         """Nothing is held."""
 
 
+async def analyse(run: CallRun) -> dict[str, Any]:
+    """What the service of the real bridge answers, without a thread of its own."""
+    return analysed(AnalyseRequest.model_validate(run.arguments)).model_dump(mode="json")
+
+
 class BridgeProcess:
     """One worker with the role `bridge`, to be run in a process of its own."""
 
@@ -92,7 +102,8 @@ class BridgeProcess:
         clients = await self._clients()
         self.gate = gate = Gate(place.mode, servers)
         outcomes = Outcomes(topics.tool_outcomes, clients.outcomes)
-        runner = Runner(servers, 1 << 20, outcomes.send, now_ms)
+        builtin = Builtin({"analyse": analyse})
+        runner = Runner(servers, 1 << 20, outcomes.send, now_ms, builtin=builtin)
         self.admission = self._admission(servers)
         self.dispatcher = Dispatcher(
             servers, self.admission, gate, runner=runner, outcomes=outcomes, tasks=tasks, now_ms=now_ms
@@ -116,6 +127,7 @@ class BridgeProcess:
     def _admission(self, servers: dict[str, ServerDouble]) -> Admission:
         bridge = self._place.settings.bridge
         limits = {name: server.concurrency for name, server in servers.items()}
+        limits[INTERNAL_SERVER] = CONCURRENCY
         return Admission(bridge.concurrency, bridge.session_in_flight_max, limits)
 
     def _partitions(self, clients: Clients) -> Partitions:

@@ -17,12 +17,14 @@ from pml.processors.workflow import (
     obedience,
     outcomes,
     preparation,
+    programs,
     release,
     resolving,
     settling,
     starting,
 )
 from pml.schemas.errors import PMLError
+from pml.schemas.workflow import Workflow
 from pml.streams.bridge.admission import Admission
 from pml.streams.bridge.claims import Claims
 from pml.streams.bridge.dispatcher import Dispatcher
@@ -108,6 +110,26 @@ def _approval_is_not_asked() -> list[Patch]:
 
 def _agents_approve() -> list[Patch]:
     return [(obedience, "require_person", lambda command, what: None)]
+
+
+def _computed_arguments_are_as_read() -> list[Patch]:
+    """`n1.size + 1` is taken for `n1.size`."""
+
+    def computed(expression: str, values: Any) -> Any:
+        return real(expression.removesuffix(" + 1"), values)
+
+    real = arguments._computed
+    return [(arguments, "_computed", computed)]
+
+
+def _programs_end_without_tasks() -> list[Patch]:
+    """The answer of the analysis ends the run that waits for it."""
+
+    def expanded(draft: Any, run_id: str, answer: Any) -> Any:
+        return real(draft, run_id, answer.model_copy(update={"workflow": Workflow()}))
+
+    real = programs._expanded
+    return [(programs, "_expanded", expanded), (programs, "checked_graph", lambda workflow, servers: None)]
 
 
 def _changed_tools_keep_approval() -> list[Patch]:
@@ -425,6 +447,8 @@ OWNERS = ("owners", "broker", "storm", "kills", "doubts")
 MUTANTS = (
     Mutant("the guard allows anything", "§4, condition 1", BUSY, 20, _guard_allows_anything),
     Mutant("approval by a person is not asked", "§4, condition 1", BUSY, 20, _approval_is_not_asked),
+    Mutant("computed arguments are as read", "§6", BUSY, 60, _computed_arguments_are_as_read),
+    Mutant("programs end without tasks", "§6", BUSY, 60, _programs_end_without_tasks),
     Mutant("agents approve", "§4, approvals", BUSY, 40, _agents_approve),
     Mutant("changed tools keep approval", "§4, condition 1", CATALOG, 60, _changed_tools_keep_approval),
     Mutant("hints do not narrow", "§4, condition 1", BUSY, 20, _hints_do_not_narrow),

@@ -18,6 +18,7 @@ from pml.schemas.events import Event
 from pml.schemas.identifiers import session_key
 from pml.schemas.times import from_rfc3339
 from pml.schemas.topics import Topics
+from pml.schemas.workflow import Workflow
 from tests.simulation.broker import Broker, Record
 from tests.simulation.ledger import Ledger
 
@@ -231,6 +232,8 @@ class Observer:
             self.granted.add((key, event.epoch, event.run_id or "", data.task_id))
         elif event.type == "run.replanned":
             self._replan(key, event)
+        elif event.type == "run.expanded":
+            self._expand(key, event)
         elif event.type == "run.started":
             self.commands.setdefault(key, {})[event.run_id or ""] = self._start_of(data)
 
@@ -248,6 +251,16 @@ class Observer:
         runs[event.run_id or ""] = before.model_copy(
             update={"workflow": workflow.model_copy(update={"tasks": tasks})}
         )
+
+    def _expand(self, key: bytes, event: Event) -> None:
+        """The tasks of a program are those that its analysis gave."""
+        data: Any = event.data
+        ref, runs = data.payload_ref, self.commands[key]
+        outcome = self.outcome_at((ref.topic, ref.partition, ref.offset))
+        assert outcome.result is not None
+        structured: Any = outcome.result.structured
+        workflow = Workflow.model_validate(structured["workflow"])
+        runs[event.run_id or ""] = runs[event.run_id or ""].model_copy(update={"workflow": workflow})
 
     def _start_of(self, data: Any) -> Any:
         ref = data.payload_ref

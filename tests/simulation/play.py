@@ -14,7 +14,7 @@ from pml.processors.workflow import decode_session, definition_record, encode_se
 from pml.processors.workflow.record import definition_name
 from pml.schemas.calls import task_value
 from pml.schemas.codec import encode
-from pml.schemas.commands import Command, RunStart
+from pml.schemas.commands import Code, Command, RunStart
 from pml.schemas.workflow import Workflow
 from pml.streams.connection import partition_for
 from tests.simulation import faults
@@ -27,6 +27,7 @@ from tests.simulation.loop import play as play_loop
 from tests.simulation.observer import Life, Observer
 from tests.simulation.people import Decider
 from tests.simulation.plays import Plot, plot_of
+from tests.simulation.programs import SHARE, as_program
 from tests.simulation.settings import NUMBERS, session_names
 from tests.simulation.stage import Stage, key_of
 from tests.simulation.tools import Toolbox, usual_tools
@@ -64,7 +65,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Submission:
-    """A run that somebody wants. `after` is the run that has to end before."""
+    """A run that somebody wants, of a workflow or of a program. `after` is the run that has to end before."""
 
     at_s: float
     tenant: str
@@ -73,6 +74,7 @@ class Submission:
     workflow: dict[str, Any]
     after: str | None = None
     source: str = "drawn"
+    program: str | None = None
 
     @property
     def command(self) -> Command:
@@ -83,7 +85,17 @@ class Submission:
             tenant=self.tenant,
             session_id=self.session_id,
             run_id=self.run_id,
-            data=RunStart(workflow=Workflow.model_validate(self.workflow)),
+            data=self._data,
+        )
+
+    @property
+    def _data(self) -> RunStart:
+        if self.program is None:
+            return RunStart(workflow=Workflow.model_validate(self.workflow))
+        code = Code(source=self.program, language="python")
+        options = self.workflow["options"] | {"decision_points": []}
+        return RunStart.model_validate(
+            {"code": code, "context": self.workflow["context"], "options": options}
         )
 
 
@@ -127,9 +139,17 @@ def submissions(seed: int, plot: Plot, toolbox: Toolbox) -> list[Submission]:
             source, workflow = workflow_of(f"{seed}/workflow/{len(found)}", plot, toolbox)
             run_id = f"run_{session_id}_{number}"
             at_s = random.uniform(0.0, 6.0) if random.random() < 0.9 else random.uniform(10.0, 18.0)
-            found.append(Submission(at_s, tenant, session_id, run_id, workflow, before, source))
+            program = program_of(f"{seed}/program/{len(found)}", workflow) if source == "drawn" else None
+            source = "program" if program else source
+            found.append(Submission(at_s, tenant, session_id, run_id, workflow, before, source, program))
             before = run_id if plot.calm else None
     return sorted(found, key=lambda item: item.at_s)
+
+
+def program_of(seed: str, workflow: dict[str, Any]) -> str | None:
+    """The workflow as a program, now and then."""
+    random = Random(seed)
+    return as_program(workflow, random) if random.random() < SHARE else None
 
 
 def workflow_of(seed: str, plot: Plot, toolbox: Toolbox) -> tuple[str, dict[str, Any]]:

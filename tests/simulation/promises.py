@@ -16,7 +16,7 @@ from pml.schemas.calls import CallRun, task_value
 from pml.schemas.canonical import value_hash
 from pml.schemas.events import Event
 from pml.schemas.permissions import Permission
-from pml.schemas.workflow import LiteralValue, Reference
+from pml.schemas.workflow import Expression, LiteralValue, Reference
 from tests.simulation.ledger import Ledger
 from tests.simulation.observer import Life, Observer, Started, occurred_ms
 from tests.simulation.tools import Toolbox, ToolFailed, ToolSpec, answer
@@ -67,6 +67,9 @@ class Promises:
             self._diverged(event)
         elif event.type == "task.completed":
             self._completed(life, before, event, now_s)
+        elif event.type == "run.completed":
+            tasks = event.data.counts.tasks  # type: ignore[attr-defined]
+            self.ledger.check("a run completes with its tasks", tasks > 0, lambda: event.id)
         elif event.type == "task.verifying":
             self._asks(event)
         elif event.type == "task.resolved" and event.data.verified_by:
@@ -314,6 +317,8 @@ class Promises:
     def _value(self, run: Run, argument: Any, context: Mapping[str, Any], sources: Sources) -> Any:
         if isinstance(argument, LiteralValue):
             return argument.value
+        if isinstance(argument, Expression):
+            return self._one_more(run, argument, context, sources)
         if not isinstance(argument, Reference):
             return context.get(argument.parameter_name, _NOTHING)
         for part in argument.expression.split("|"):
@@ -326,6 +331,12 @@ class Promises:
             value = task_value(outcome.result) if outcome.result else {}
             return value.get(match.group(2), _NOTHING) if match.group(2) else value
         return _NOTHING
+
+    def _one_more(self, run: Run, argument: Expression, context: Mapping[str, Any], sources: Sources) -> Any:
+        """The one sum that programs have here."""
+        counted = argument.text.removesuffix(" + 1")
+        value = self._value(run, Reference(expression=counted), context, sources)
+        return value + 1 if isinstance(value, int) else _NOTHING
 
 
 _NOTHING: Any = object()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pml.processors.workflow.arguments import Resolved, Unresolved, Values, resolve, resolve_strictly
 from pml.processors.workflow.fields import RecordedFields
-from pml.schemas.workflow import Argument, ListOf, LiteralValue, ObjectOf, Parameter, Reference
+from pml.schemas.workflow import Argument, Expression, ListOf, LiteralValue, ObjectOf, Parameter, Reference
 
 NOTHING = Values(context={}, results={})
 
@@ -62,6 +63,51 @@ def test_an_object_of_which_a_part_is_missing_is_missing_as_a_whole() -> None:
     assert isinstance(strictly, Unresolved)
     assert "n2" in strictly.message
     assert optional == Resolved({"n": 1}, omitted=("body",))
+
+
+def computed(code: str) -> Expression:
+    return Expression(code=code)
+
+
+@pytest.mark.parametrize(
+    ("code", "value"),
+    [
+        ("n1.count + 1", 3),
+        ("n1.title + '/' + args.name", "T/x"),
+        ("[n1.count, n1.title]", [2, "T"]),
+        ("n1.count > 1 and args.name == 'x'", True),
+        ("n1.parts[0]", {"a": 1}),
+        ("-n1.count", -2),
+    ],
+)
+def test_an_argument_is_computed_from_results_and_the_context(code: str, value: Any) -> None:
+    values = Values({"name": "x"}, {"n1": {"count": 2, "title": "T", "parts": [{"a": 1}]}})
+    assert resolve_strictly({"x": computed(code)}, values) == Resolved({"x": value})
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("n1.title + 1", "a number is needed, not a text"),
+        ("n1.nothing", "there is no 'nothing'"),
+        ("n2.count", "n2 gave no result"),
+        ("n1.count * 9007199254740992", "beyond what every language counts"),
+        ("[n1.count * 9007199254740992]", "beyond what every language counts"),
+    ],
+)
+def test_what_cannot_be_computed_for_certain_is_never_left_out(code: str, reason: str) -> None:
+    """An optional argument that has no value is left out; one whose computation fails would have raised."""
+    values = Values({}, {"n1": {"count": 2, "title": "T"}})
+    given = {"x": computed(code)}
+    for found in (resolve(given, values, required=()), resolve_strictly(given, values)):
+        assert isinstance(found, Unresolved)
+        assert reason in found.reasons["x"]
+
+
+def test_a_computed_part_fails_the_whole_argument() -> None:
+    part = ListOf(items=(reference("n1.absent"), computed("n1.nothing")))
+    found = resolve({"x": part}, Values({}, {"n1": {}}), required=())
+    assert isinstance(found, Unresolved)
 
 
 def test_no_mapping_chooses_for_a_part_of_an_argument() -> None:

@@ -114,6 +114,27 @@ def test_each_mistake_has_its_own_error(
     assert says in caught.value.message
 
 
+def computed(code: str) -> dict[str, Any]:
+    return {"path": {"type": "expression", "code": code}}
+
+
+def test_a_task_waits_for_what_its_computed_arguments_read() -> None:
+    graph = check([A, task("b", arguments=computed("a.n + args.more"))])
+
+    assert graph.layers == (("a",), ("b",))
+    assert graph.nodes["b"].references == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [("len(a)", "BAD_EXPRESSION"), ("x.n + 1", "MISSING_DEPENDENCY"), ("a +", "BAD_EXPRESSION")],
+)
+def test_a_computed_argument_is_checked_before_it_runs(code: str, said: str) -> None:
+    with pytest.raises(WorkflowInvalid) as caught:
+        check([A, task("b", arguments=computed(code))])
+    assert caught.value.code == said
+
+
 def test_a_decision_may_read_the_context_alone() -> None:
     graph = check([A, task("b", **ASKS)], **decision("args.mode == 'fast'"))
 

@@ -11,6 +11,12 @@ from tests.fixtures.project import PATIENCE_S, Project, gone, project, wait_unti
 
 __all__ = ["project"]
 
+PROGRAM = """
+async def main(path, folder="."):
+    page = await mcp.files.read_file(path=path)
+    if page.path == args.path:
+        await mcp.files.list_dir(path=folder)
+"""
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(6 * PATIENCE_S)]
 
 
@@ -65,6 +71,16 @@ def test_from_up_to_down_with_deaths_in_between(project: Project) -> None:
     )
     assert "run_1" in changed["error"]["message"]
     assert (project.folder / "calls.jsonl").read_text() == calls
+
+    (project.folder / "job.py").write_text(PROGRAM)
+    ran = project.json("submit", "job.py", "--wait", "--context", "path=a.txt", "--intent", "look at a file")
+    assert (ran["status"], list(ran["results"])) == ("completed", ["n1", "n2"])
+    assert "a file" in ran["results"]["n1"]["preview"]
+    agreed(project, ran["run_id"])
+    (listed,) = (run for run in project.json("run", "list") if run["run_id"] == ran["run_id"])
+    assert (listed["workflow_type"][:4], listed["tasks"], listed["layers"]) == ("cap_", 2, 2)
+    refused = project.json("submit", "job.py", "--wait", code=1)
+    assert refused["error"]["code"] == "MISSING_PARAMETER"
 
     project.add_server("disk")
     approved = project.json("tools", "approve", "disk:list_dir", "--scope", "readonly")

@@ -143,6 +143,8 @@ def test_a_caller_may_send_so_many_at_once(tmp_path: Path) -> None:
         ("/v1/runs", b"[]", "UNDECODABLE"),
         ("/v1/runs", b"{}", "UNDECODABLE"),
         ("/v1/runs", b'{"workflow": {}, "more": 1}', "UNDECODABLE"),
+        ("/v1/runs", b'{"workflow": {}, "code": {"source": "a"}}', "UNDECODABLE"),
+        ("/v1/runs", b'{"code": {"source": ""}}', "UNDECODABLE"),
         ("/v1/runs?wait_s=51", b'{"workflow": {}}', "UNDECODABLE"),
         ("/v1/runs?wait_s=nan", b'{"workflow": {}}', "UNDECODABLE"),
         ("/v1/runs/run_1/continue", b'{"checkpoint": 1}', "WORKFLOW_INVALID"),

@@ -72,6 +72,10 @@ def test_a_program_runs_follows_and_decides_by_http(door: httpx2.Client, project
     )
     assert other.status_code == 409
 
+    code = {"source": "await mcp.files.read_file({ path: args.path });"}
+    written = door.post("/v1/runs?wait_s=50", json={"code": code, "context": {"path": "a.txt"}}).json()
+    assert (written["status"], list(written["results"])) == ("completed", ["n1"])
+
     waiting = {**workflow, "options": {"per_layer_validation": True}}
     asked = door.post("/v1/runs?wait_s=50", json={"workflow": waiting}).json()
     assert asked["status"] == "waiting"

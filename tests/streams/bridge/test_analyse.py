@@ -1,0 +1,74 @@
+"""`pml:analyse` as a service of the bridge: a program and the listed tools in, a structure out."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from pml.schemas.analysis import ANALYSE_TOOL, AnalyseAnswer
+from pml.schemas.catalog import ServerTools, Tool
+from pml.schemas.errors import SourceError
+from pml.streams.bridge.analyse import Analyse
+from tests.streams.bridge.running import run
+
+PROGRAM = "found = await mcp.s.find(name='a')\nawait mcp.s.read(path=found.path)"
+
+
+def tool(name: str, takes: str, gives: str) -> Tool:
+    return Tool(
+        name=name,
+        input_schema={"type": "object", "properties": {takes: {}}, "required": [takes]},
+        output_schema={"type": "object", "properties": {gives: {}}},
+    )
+
+
+SERVERS = [
+    ServerTools(server="s", status="listed", tools=(tool("find", "name", "path"), tool("read", "path", "x")))
+]
+
+
+async def answered(source: str, **fields: str) -> AnalyseAnswer:
+    analyse = Analyse(lambda: SERVERS)
+    try:
+        given = await analyse(run(ANALYSE_TOOL, arguments={"source": source, **fields}))
+    finally:
+        analyse.close()
+    return AnalyseAnswer.model_validate(given)
+
+
+async def test_a_program_is_answered_with_its_structure_and_its_workflow() -> None:
+    answer = await answered(PROGRAM, language="python")
+    assert (answer.mode, answer.reasons) == ("dag", ())
+    assert answer.workflow is not None
+    assert [task.tool for task in answer.workflow.tasks] == ["s:find", "s:read"]
+    (provides,) = (edge for edge in answer.structure.edges if edge.type == "provides")
+    assert provides.coverage == "strict"
+
+
+@pytest.mark.parametrize(
+    ("source", "language"),
+    [
+        (PROGRAM, "python"),
+        ("await mcp.s.read({ path: args.p })", "typescript"),
+        ('const a = await mcp.s.find({ name: "x" });', "typescript"),
+        ("a = 1", "python"),
+        ("if (a) { b }", "typescript"),
+        ("x: int = 2", "python"),
+        ("enum A { B }", "typescript"),
+    ],
+)
+async def test_a_language_that_is_not_named_is_told_by_the_text(source: str, language: str) -> None:
+    assert (await answered(source)).language == language
+
+
+async def test_a_program_that_is_no_dag_says_why_and_has_no_workflow() -> None:
+    answer = await answered("while x:\n    await mcp.s.read(path=x)", language="python")
+    assert (answer.mode, answer.workflow) == ("sandbox", None)
+    assert answer.reasons[0] == "line 1: `while`"
+
+
+async def test_what_is_no_program_is_an_error_of_the_call() -> None:
+    with pytest.raises(SourceError, match="line 1"):
+        await answered("await mcp.s.read(", language="python")
+    with pytest.raises(ValidationError):
+        await answered("a = 1", language="cobol")
