@@ -14,6 +14,7 @@ from pml.processors.speculation import candidates, guard, mode, planner, touches
 from pml.processors.workflow import (
     arguments,
     catalog,
+    check,
     obedience,
     outcomes,
     preparation,
@@ -128,8 +129,11 @@ def _programs_end_without_tasks() -> list[Patch]:
     def expanded(draft: Any, run_id: str, answer: Any) -> Any:
         return real(draft, run_id, answer.model_copy(update={"workflow": Workflow()}))
 
-    real = programs._expanded
-    return [(programs, "_expanded", expanded), (programs, "checked_graph", lambda workflow, servers: None)]
+    def checked(workflow: Workflow, servers: Any) -> Any:
+        return real_check(workflow, servers) if workflow.tasks else None
+
+    real, real_check = programs._expanded, check.checked_graph
+    return [(programs, "_expanded", expanded), (programs, "checked_graph", checked)]
 
 
 def _changed_tools_keep_approval() -> list[Patch]:

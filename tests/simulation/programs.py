@@ -9,8 +9,9 @@ from typing import Any
 from pml.processors.workflow.graph import build
 from pml.schemas.workflow import Argument, LiteralValue, Reference, Task, Workflow
 
-SHARE = 0.1
-_COUNTED = "size"
+SHARE = 0.2
+# What these fields hold is taken for a path; a number is none.
+_PATHS = (".first", ".path")
 
 
 def as_program(workflow: dict[str, Any], random: Random) -> str:
@@ -45,7 +46,7 @@ def _written(argument: Argument, random: Random) -> str:
             return repr(value)
         case Reference(expression=expression):
             first = expression.partition("|")[0]
-            counted = first.endswith(f".{_COUNTED}") and random.random() < 0.7
-            return f"{first} + 1" if counted else first
+            counted = not first.endswith(_PATHS) and random.random() < 0.5
+            return f"{first.partition('.')[0]}.size + 1" if counted else first
     assert argument.type == "parameter"
     return f"args.{argument.parameter_name}"
