@@ -114,9 +114,15 @@ class RunEnded(EventData):
 
 
 class RunCompleted(RunEnded):
-    """Every task that had to succeed did."""
+    """Every task that had to succeed did.
+
+    `result` is what the workflow or program comes to, sanitised; `result_error` why it has none.
+    """
 
     TYPE = "run.completed"
+
+    result: Json = None
+    result_error: str | None = None
 
 
 class RunFailed(RunEnded):

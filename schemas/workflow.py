@@ -240,7 +240,10 @@ class Options(Model):
 
 
 class Workflow(Model):
-    """A DAG of tasks (CONTRACT.md, Workflow)."""
+    """A DAG of tasks (CONTRACT.md, Workflow).
+
+    `result` is what a run of it comes to: a value out of its tasks' results, as an argument is.
+    """
 
     version: Literal[1] = 1
     name: str | None = Field(default=None, max_length=200)
@@ -250,6 +253,12 @@ class Workflow(Model):
     options: Options = Options()
     tasks: tuple[Task, ...] = ()
     decisions: tuple[Decision, ...] = ()
+    result: Argument | None = None
+
+    @field_validator("result", mode="before")
+    @classmethod
+    def _bare_value(cls, value: Any) -> Any:
+        return None if value is None else as_argument(value)
 
     @property
     def type_name(self) -> str:

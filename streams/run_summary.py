@@ -12,6 +12,7 @@ from pml.schemas.events import (
     DecisionMade,
     DecisionRequired,
     Event,
+    RunCompleted,
     RunCounts,
     RunEnded,
     RunExpanded,
@@ -66,6 +67,8 @@ class RunSummary:
     executed_path: tuple[str, ...] = ()
     duration_ms: int = 0
     error: dict[str, Any] | None = None
+    result: Any = None
+    result_error: str | None = None
     waits_for: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
@@ -141,6 +144,8 @@ def _ended(summary: RunSummary, status: str, data: RunEnded) -> RunSummary:
         executed_path=data.executed_path,
         duration_ms=data.duration_ms,
         error=data.error,
+        result=data.result if isinstance(data, RunCompleted) else None,
+        result_error=data.result_error if isinstance(data, RunCompleted) else None,
         waits_for={},
     )
 

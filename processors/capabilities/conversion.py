@@ -32,6 +32,8 @@ def obstacles(structure: Structure) -> tuple[str, ...]:
     """Why a structure cannot be run as a workflow, one reason for each place; none where it can."""
     found = [f"line {item.line}: {item.reason}" for item in structure.unsupported]
     found += [f"line {node.line}: {reason}" for node in structure.nodes for reason in _of_node(node)]
+    if structure.result is not None:
+        found += [f"its result: {reason}" for reason in _of_argument("result", structure.result)]
     if not any(isinstance(node, TaskNode) for node in structure.nodes):
         found.append("it calls no tool")
     return tuple(dict.fromkeys(found))
@@ -53,6 +55,7 @@ def workflow_of(structure: Structure) -> Workflow:
     tasks = [node for node in structure.nodes if isinstance(node, TaskNode)]
     asked = {condition.node for task in tasks for condition in task.conditions}
     return Workflow(
+        result=structure.result,
         context={item.name: item.default for item in structure.parameters if not item.required},
         tasks=tuple(_task(node, before[node.id]) for node in tasks),
         decisions=tuple(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from pml.processors.workflow import conditions
+from pml.processors.workflow.arguments import Unresolved, resolve_strictly
 from pml.processors.workflow.checkpoints import pause, pause_reason
 from pml.processors.workflow.draft import Draft, full_expression
 from pml.processors.workflow.folding import awaited
-from pml.processors.workflow.graph import OTHERWISE, DecisionNode, Graph
+from pml.processors.workflow.graph import OTHERWISE, DecisionNode, Graph, read_by
 from pml.processors.workflow.plans import score
 from pml.processors.workflow.release import release, takes
 from pml.processors.workflow.settling import discard_all, discard_for_task, unused
@@ -19,6 +20,12 @@ from pml.schemas.sanitiser import sanitise, sanitise_text
 from pml.schemas.workflow import Condition
 
 _REASON_BYTES_MAX = 500
+
+
+class NoResult(PMLError):
+    """What a run was to come to is not there."""
+
+    code = "NO_RESULT"
 
 
 def advance(draft: Draft, run_id: str) -> None:
@@ -147,7 +154,36 @@ def _ended(draft: Draft, run: Run) -> RunEnded:
     if abort is not None:
         return RunAborted(**fields, error=_aborted(run, abort), aborted_by=abort.by, reason=abort.reason)
     error = _error(run, late=draft.now_ms >= run.deadline_ms)
-    return RunFailed(**fields, error=error) if error else RunCompleted(**fields)
+    return RunFailed(**fields, error=error) if error else RunCompleted(**fields, **_result(draft, run))
+
+
+def _result(draft: Draft, run: Run) -> dict[str, Any]:
+    """What a run came to, or why that is nothing."""
+    assert run.graph is not None
+    if run.graph.result is None:
+        return {}
+    try:
+        value = _resulting(draft, run)
+    except PMLError as error:
+        return {"result_error": sanitise_text(error.message, _REASON_BYTES_MAX)}
+    return {"result": sanitise(value)}
+
+
+def _resulting(draft: Draft, run: Run) -> Any:
+    """
+    Raises:
+        PayloadGone: the command, or a result it reads, is past its retention.
+        NoResult: what it reads was not there.
+    """
+    assert run.graph is not None
+    addresses = (run.task(name).result for name in read_by(run.graph.result))
+    for address in (run.payload, *run.replans, *(address for address in addresses if address)):
+        draft.payload(address)
+    written = draft.result_of(run)
+    found = resolve_strictly({"result": written} if written else {}, draft.values(run))
+    if isinstance(found, Unresolved):
+        raise NoResult(found.message)
+    return found.arguments.get("result")
 
 
 def _aborted(run: Run, abort: Abort) -> dict[str, Any]:

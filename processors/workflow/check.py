@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pml.processors.workflow import conditions, references
 from pml.processors.workflow.checkpoints import MANUAL, POINTS
-from pml.processors.workflow.graph import Graph, build, dependencies, layer_numbers
+from pml.processors.workflow.graph import Graph, build, dependencies, layer_numbers, read_by
 from pml.schemas.catalog import ServerTools
 from pml.schemas.errors import WorkflowInvalid
 from pml.schemas.identifiers import split_tool
@@ -159,6 +159,7 @@ def _check_expressions(workflow: Workflow) -> None:
                     _check_reference(task.id, name, leaf.expression)
             for item in expressions_in(argument):
                 _check_computed(task.id, name, item)
+    _check_result(workflow)
     for decision in workflow.decisions:
         try:
             conditions.parse(decision.expression)
@@ -166,6 +167,23 @@ def _check_expressions(workflow: Workflow) -> None:
             raise WorkflowInvalid(
                 "BAD_EXPRESSION", f"decision {decision.id}: {error}", node=decision.id
             ) from None
+
+
+def _check_result(workflow: Workflow) -> None:
+    """What a run is to come to reads tasks of the workflow; a plan has none of its own."""
+    if workflow.result is None:
+        return
+    if not all(map(_is_clean, _argument_texts(workflow.result))):
+        raise WorkflowInvalid(
+            "SECRET_IN_WORKFLOW", "result: a name or reference looks like a secret; pass it by context"
+        )
+    for leaf in leaves(workflow.result):
+        if isinstance(leaf, Reference):
+            _check_reference("result", "value", leaf.expression)
+    for item in expressions_in(workflow.result):
+        _check_computed("result", "value", item)
+    known = {task.id for task in workflow.tasks}
+    _known("MISSING_DEPENDENCY", "the result reads", read_by(workflow.result) - known)
 
 
 def _check_reference(task_id: str, name: str, expression: str) -> None:

@@ -41,6 +41,7 @@ def safe_definition(workflow: Workflow) -> dict[str, Any]:
             "workflow_type": safe_text(workflow.workflow_type),
             "intent": safe_text(workflow.intent),
             "context": {},
+            "result": None if workflow.result is None else safe_argument("result", workflow.result),
         }
     )
     definition: dict[str, Any] = safe.model_dump(mode="json", exclude_none=True)

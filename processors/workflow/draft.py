@@ -18,7 +18,7 @@ from pml.schemas.errors import PayloadGone
 from pml.schemas.events import Cause, Event, EventData, TaskCompleted
 from pml.schemas.identifiers import event_id
 from pml.schemas.times import to_rfc3339
-from pml.schemas.workflow import Argument, Decision, Task
+from pml.schemas.workflow import Argument, Decision, Task, Workflow
 
 if TYPE_CHECKING:
     from pml.processors.workflow.verification import Hit
@@ -149,6 +149,10 @@ class Draft:
         """The arguments of a task as its producer wrote them, secrets and all."""
         return full_arguments(self.payload(run.written_at(run.node(task_id).plan)), task_id)
 
+    def result_of(self, run: Run) -> Argument | None:
+        """What a run comes to, secrets and all."""
+        return full_result(run, self._payloads)
+
     def values(self, run: Run, sources: Mapping[str, Address] = NO_SOURCES) -> Values:
         """What arguments are taken from; `sources` are waiting results of tasks that have none yet."""
         context = context_of(run, self.payload(run.payload), self._payloads)
@@ -210,6 +214,18 @@ def full_expression(plan: Plan, decision_id: str) -> str:
     """The expression of a decision as its producer wrote it."""
     decision = _written(plan, "decisions", decision_id)
     return decision.expression if decision else ""
+
+
+def full_result(run: Run, payloads: Payloads) -> Argument | None:
+    """What a run comes to, as its producer wrote it; None where nobody did, or it is gone."""
+    plans = (payloads.get(address) for address in (run.payload, *run.replans))
+    return next((result for plan in plans if (result := _result_in(plan)) is not None), None)
+
+
+def _result_in(plan: Any) -> Argument | None:
+    if isinstance(plan, ToolResult):
+        return Workflow.model_validate({"result": _analysed(plan).get("result")}).result
+    return plan.workflow.result if isinstance(plan, RunStart) and plan.workflow else None
 
 
 def _written(plan: Plan, what: Literal["tasks", "decisions"], name: str) -> Any:

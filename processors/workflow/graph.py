@@ -61,6 +61,7 @@ class Graph:
     decisions: Mapping[str, DecisionNode]
     layers: tuple[tuple[str, ...], ...]
     options: Options = field(default_factory=Options)
+    result: Argument | None = None
 
     def outcomes_of(self, decision_id: str) -> frozenset[str]:
         """The outcomes of a decision that have a branch of their own."""
@@ -71,17 +72,15 @@ class Graph:
 
 def references_of(task: Task) -> frozenset[str]:
     """The tasks whose results a task's arguments read."""
-    named = (
-        references.nodes_of(leaf.expression)
-        for item in task.arguments.values()
-        for leaf in leaves(item)
-        if isinstance(leaf, Reference)
-    )
-    computed = (
-        conditions.nodes_of(item.text) - {conditions.CONTEXT}
-        for argument in task.arguments.values()
-        for item in expressions_in(argument)
-    )
+    return frozenset().union(*map(read_by, task.arguments.values()))
+
+
+def read_by(argument: Argument | None) -> frozenset[str]:
+    """The tasks whose results an argument reads, if there is one."""
+    if argument is None:
+        return frozenset()
+    named = (references.nodes_of(leaf.expression) for leaf in leaves(argument) if isinstance(leaf, Reference))
+    computed = (conditions.nodes_of(item.text) - {conditions.CONTEXT} for item in expressions_in(argument))
     return frozenset().union(*named, *computed)
 
 
@@ -146,7 +145,7 @@ def build(workflow: Workflow, kept: Mapping[str, Sequence[int]] = NOTHING, plan:
         )
         for item in workflow.decisions
     }
-    return Graph(nodes, decisions, _layers(nodes), workflow.options)
+    return Graph(nodes, decisions, _layers(nodes), workflow.options, workflow.result)
 
 
 def _node(task: Task, waits: frozenset[str], layer: int, plan: int) -> Node:

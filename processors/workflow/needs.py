@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pml.processors.workflow.graph import read_by
 from pml.processors.workflow.inputs import Address, Input, Unreadable
 from pml.processors.workflow.state import Run, Session
 from pml.schemas.calls import CallEnded
@@ -62,6 +63,9 @@ def _of_run(session: Session, run: Run) -> set[Address]:
         for node in run.graph.nodes.values()
         if node.references and (node.id in speculated or not run.task(node.id).ended)
         for name in node.references
-    }.union(*(item.references for item in run.graph.decisions.values() if item.id not in run.decisions))
+    }.union(
+        read_by(run.graph.result),
+        *(item.references for item in run.graph.decisions.values() if item.id not in run.decisions),
+    )
     results = (run.task(name).result for name in read)
     return {run.payload, *run.replans, *(address for address in results if address)}

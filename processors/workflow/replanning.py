@@ -98,5 +98,8 @@ def _merged(graph: Graph, places: dict[str, tuple[int, int]], data: RunReplan) -
     taken = (item for item in graph.decisions.values() if item.id in places)
     decisions = [definitions.Decision(id=item.id, expression=item.expression) for item in taken]
     return Workflow(
-        options=graph.options, tasks=(*tasks, *data.tasks), decisions=(*decisions, *data.decisions)
+        options=graph.options,
+        tasks=(*tasks, *data.tasks),
+        decisions=(*decisions, *data.decisions),
+        result=graph.result,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from json import dumps
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -154,6 +155,10 @@ def print_run(run: dict[str, Any]) -> None:
     typer.echo(f"{run['run_id']} {run['status']}{after}")
     for question, asked in run.get("waits_for", {}).items():
         typer.echo(_question(run, question, asked))
+    if run.get("result") is not None:
+        typer.echo(f"result: {shortened(dumps(run['result']), 400)}")
+    if run.get("result_error"):
+        typer.echo(f"it came to no result: {run['result_error']}")
     if run.get("error"):
         typer.echo(f"{run['error'].get('code')}: {run['error'].get('message')}")
 

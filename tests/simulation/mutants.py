@@ -451,8 +451,8 @@ OWNERS = ("owners", "broker", "storm", "kills", "doubts")
 MUTANTS = (
     Mutant("the guard allows anything", "§4, condition 1", BUSY, 20, _guard_allows_anything),
     Mutant("approval by a person is not asked", "§4, condition 1", BUSY, 20, _approval_is_not_asked),
-    Mutant("computed arguments are as read", "§6", BUSY, 60, _computed_arguments_are_as_read),
-    Mutant("programs end without tasks", "§6", BUSY, 60, _programs_end_without_tasks),
+    Mutant("computed arguments are as read", "§6", BUSY, 20, _computed_arguments_are_as_read),
+    Mutant("programs end without tasks", "§6", BUSY, 20, _programs_end_without_tasks),
     Mutant("agents approve", "§4, approvals", BUSY, 40, _agents_approve),
     Mutant("changed tools keep approval", "§4, condition 1", CATALOG, 60, _changed_tools_keep_approval),
     Mutant("hints do not narrow", "§4, condition 1", BUSY, 20, _hints_do_not_narrow),

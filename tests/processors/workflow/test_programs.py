@@ -54,6 +54,7 @@ def test_a_program_runs_as_the_workflow_that_it_is(world: SessionWorld) -> None:
     world.answer(second.call_id, {"hits": []})
     assert world.types()[-1] == "run.completed"
     assert ended(world).executed_path == ("n1", "n2")
+    assert ended(world).result == {"hits": [], "content": []}
 
 
 @pytest.mark.parametrize(("count", "tool"), [(3, "files:write_file"), (1, "files:list_dir")])
@@ -159,6 +160,51 @@ def test_what_an_expression_cannot_compute_fails_its_task(world: SessionWorld) -
 
 def data_of_last(world: SessionWorld, kind: str) -> Any:
     return world.of_type(kind)[-1].data
+
+
+READ = {"id": "n1", "tool": "files:read_file", "arguments": {"path": "a"}}
+
+
+def result(expression: str) -> dict[str, Any]:
+    shown = {"seen": {"type": "reference", "expression": expression}, "password": "hunter2-correct-horse"}
+    return {"type": "object_of", "fields": shown}
+
+
+def test_a_workflow_comes_to_its_result_without_secrets(world: SessionWorld) -> None:
+    world.start({"tasks": [READ], "result": result("n1.title")})
+    world.answer(world.call_of("n1"), {"title": "T"})
+    assert ended(world).result == {"seen": "T", "password": "[REDACTED]"}
+    assert ended(world).result_error is None
+
+
+def test_a_result_that_is_not_there_is_told_and_the_run_completes(world: SessionWorld) -> None:
+    world.start({"tasks": [READ], "result": result("n1.nothing")})
+    world.answer(world.call_of("n1"), {"title": "T"})
+    assert world.types()[-1] == "run.completed"
+    assert (ended(world).result, ended(world).result_error) == (
+        None,
+        "result: n1 has no .nothing: 'nothing' leads nowhere",
+    )
+
+
+def test_a_result_out_of_the_branch_that_was_taken(world: SessionWorld) -> None:
+    world.program(
+        "a = await mcp.files.read_file(path='a')\n"
+        "if a.n > 1:\n    b = await mcp.files.search(query='x')\n"
+        "else:\n    b = await mcp.files.list_dir(path='.')\n"
+        "return b.found",
+        "python",
+    )
+    world.analyse()
+    world.answer(world.call_of("n1"), {"n": 0})
+    world.answer(world.call_of("files:list_dir"), {"found": 7})
+    assert ended(world).result == 7
+
+
+def test_a_result_that_no_workflow_computes_is_no_dag(world: SessionWorld) -> None:
+    world.program("a = await mcp.files.read_file(path='a')\nreturn len(a)", "python")
+    world.analyse()
+    assert "its result: `len(n1)` has to be computed" in ended(world).error["message"]
 
 
 def test_a_program_waits_at_its_decision_points(world: SessionWorld) -> None:

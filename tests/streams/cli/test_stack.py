@@ -16,6 +16,7 @@ async def main(path, folder="."):
     page = await mcp.files.read_file(path=path)
     if page.path == args.path:
         await mcp.files.list_dir(path=folder)
+    return {"read": page.path}
 """
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(6 * PATIENCE_S)]
 
@@ -76,6 +77,7 @@ def test_from_up_to_down_with_deaths_in_between(project: Project) -> None:
     ran = project.json("submit", "job.py", "--wait", "--context", "path=a.txt", "--intent", "look at a file")
     assert (ran["status"], list(ran["results"])) == ("completed", ["n1", "n2"])
     assert "a file" in ran["results"]["n1"]["preview"]
+    assert ran["result"] == {"read": "a.txt"}
     agreed(project, ran["run_id"])
     (listed,) = (run for run in project.json("run", "list") if run["run_id"] == ran["run_id"])
     assert (listed["workflow_type"][:4], listed["tasks"], listed["layers"]) == ("cap_", 2, 2)
