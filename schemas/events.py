@@ -46,12 +46,13 @@ class CommandAttached(EventData):
 
 
 class CommandRejected(EventData):
-    """A command that is not obeyed, and why."""
+    """A command that is not obeyed, and why; `invalid` where what it asks for cannot run as it is written."""
 
     TYPE = "command.rejected"
 
     command_type: str
     error: dict[str, Any]
+    invalid: bool | None = None
 
 
 class RunCode(Record):

@@ -293,8 +293,12 @@ async def _answer(events: EventConsumer, submission: Submission) -> Event:
 
 def _refused(data: CommandRejected) -> Refused:
     details = dict(data.error.get("details") or {})
-    error = Refused(str(data.error.get("message", "the command was rejected")), **details)
-    error.code = str(data.error.get("code", error.code))
+    message = str(data.error.get("message", "the command was rejected"))
+    code = str(data.error.get("code", Refused.code))
+    if data.invalid:
+        return WorkflowInvalid(code, message, **details)
+    error = Refused(message, **details)
+    error.code = code
     return error
 
 

@@ -52,7 +52,7 @@ def analysed(request: AnalyseRequest, schemas: Mapping[str, ToolSchemas] = NO_SC
         language=language,
         structure=structure,
         capability_id=capability_id(structure),
-        mode="sandbox" if reasons else "dag",
+        mode=mode_of(structure)[0],
         reasons=reasons,
         workflow=None if reasons else workflow_of(structure),
     )

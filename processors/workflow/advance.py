@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pml.processors.workflow import conditions
-from pml.processors.workflow.arguments import Unresolved, resolve_strictly
+from pml.processors.workflow.arguments import Resolved, Unresolved, resolve_strictly
 from pml.processors.workflow.checkpoints import pause, pause_reason
 from pml.processors.workflow.draft import Draft, full_expression
 from pml.processors.workflow.folding import awaited
@@ -20,12 +20,6 @@ from pml.schemas.sanitiser import sanitise, sanitise_text
 from pml.schemas.workflow import Condition
 
 _REASON_BYTES_MAX = 500
-
-
-class NoResult(PMLError):
-    """What a run was to come to is not there."""
-
-    code = "NO_RESULT"
 
 
 def advance(draft: Draft, run_id: str) -> None:
@@ -163,27 +157,26 @@ def _result(draft: Draft, run: Run) -> dict[str, Any]:
     if run.graph.result is None:
         return {}
     try:
-        value = _resulting(draft, run)
+        found = _resulting(draft, run)
     except PMLError as error:
         return {"result_error": sanitise_text(error.message, _REASON_BYTES_MAX)}
-    return {"result": sanitise(value)}
+    if isinstance(found, Unresolved):
+        return {"result_error": sanitise_text(found.message, _REASON_BYTES_MAX)}
+    return {"result": sanitise(found.arguments.get("result"))}
 
 
-def _resulting(draft: Draft, run: Run) -> Any:
+def _resulting(draft: Draft, run: Run) -> Resolved | Unresolved:
     """
     Raises:
         PayloadGone: the command, or a result it reads, is past its retention.
-        NoResult: what it reads was not there.
     """
     assert run.graph is not None
-    addresses = (run.task(name).result for name in read_by(run.graph.result))
-    for address in (run.payload, *run.replans, *(address for address in addresses if address)):
-        draft.payload(address)
+    results = (run.task(name).result for name in sorted(read_by(run.graph.result)))
+    for address in (run.payload, *run.replans, *results):
+        if address is not None:
+            draft.payload(address)
     written = draft.result_of(run)
-    found = resolve_strictly({"result": written} if written else {}, draft.values(run))
-    if isinstance(found, Unresolved):
-        raise NoResult(found.message)
-    return found.arguments.get("result")
+    return resolve_strictly({"result": written} if written else {}, draft.values(run))
 
 
 def _aborted(run: Run, abort: Abort) -> dict[str, Any]:

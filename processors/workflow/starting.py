@@ -57,7 +57,8 @@ def reject(draft: Draft, command_type: str, error: PMLError, run_id: str | None)
     """Answer a command that is not obeyed."""
     answer = {**error.as_dict(), "message": sanitise_text(error.message), "details": sanitise(error.details)}
     kind = sanitise_text(command_type, _TYPE_BYTES_MAX)
-    draft.emit(CommandRejected(command_type=kind, error=answer), run_id=run_id)
+    invalid = isinstance(error, WorkflowInvalid) or None
+    draft.emit(CommandRejected(command_type=kind, error=answer, invalid=invalid), run_id=run_id)
 
 
 def _earlier(session: Session | None, run_id: str, command_id: str) -> Run | None:

@@ -31,8 +31,8 @@ def analyze(
 ) -> None:
     """Show what a program would do: its tool calls, branches and data, without running anything.
 
-    A program that a DAG expresses runs as one, with everything that workflows have. What no DAG expresses is
-    listed; such a program runs in a sandbox, call by call.
+    A program that a DAG expresses runs as one (`pml submit`), with all that workflows have. What no DAG
+    expresses, and what this release does not run yet, is listed with its line.
 
     Examples: pml analyze job.py · pml analyze job.ts --json · pml analyze job.py --schemas tools.json
     """
@@ -84,12 +84,15 @@ def _tool_schemas(given: dict[str, Any]) -> ToolSchemas:
 
 def _document(structure: Structure) -> dict[str, Any]:
     from pml.processors.capabilities.analysing import mode_of
+    from pml.processors.capabilities.conversion import obstacles
     from pml.processors.capabilities.drawing import mermaid
 
     mode, reason = mode_of(structure)
+    hindered = obstacles(structure)
     return structure.model_dump(mode="json", by_alias=True) | {
         "mode": mode,
         "reason": reason,
+        "obstacles": hindered,
         "tools": structure.tools,
         "capabilities": structure.capabilities,
         "mermaid": mermaid(structure),
@@ -98,7 +101,6 @@ def _document(structure: Structure) -> dict[str, Any]:
 
 def _show(structure: Structure, as_mermaid: bool) -> None:
     from pml.processors.capabilities import drawing
-    from pml.processors.capabilities.analysing import mode_of
 
     if as_mermaid:
         typer.echo(drawing.mermaid(structure))
@@ -117,8 +119,20 @@ def _show(structure: Structure, as_mermaid: bool) -> None:
             console.print(f"\n{title}", style="bold")
             for line in lines:
                 console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
-    mode, reason = mode_of(structure)
-    note(f"\nruns as a DAG of {_count(structure)}" if mode == "dag" else f"\nruns in the sandbox: {reason}")
+    note(f"\n{_verdict(structure)}")
+
+
+def _verdict(structure: Structure) -> str:
+    """How it runs, or why this release does not run it."""
+    from pml.processors.capabilities.analysing import mode_of
+    from pml.processors.capabilities.conversion import obstacles
+
+    hindered = obstacles(structure)
+    if not hindered:
+        return f"runs as a DAG of {_count(structure)}"
+    mode, _ = mode_of(structure)
+    place = "as a DAG" if mode == "dag" else "in the sandbox"
+    return f"would run {place}, which this release does not do: {'; '.join(hindered)}"
 
 
 def _count(structure: Structure) -> str:

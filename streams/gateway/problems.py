@@ -55,22 +55,12 @@ _STATUS_OF_CODE = {
     "PERSON_NEEDED": HTTPStatus.FORBIDDEN,
     "FOUR_EYES": HTTPStatus.FORBIDDEN,
 }
-# A command that was rejected for what its workflow says: the same request is refused again.
-_WORKFLOW_CODES = frozenset(
-    {
-        *("BAD_EXPRESSION", "BAD_OUTCOME", "CYCLE", "DEFINITION_TOO_LARGE", "DUPLICATE_ID", "LAYER_TOO_WIDE"),
-        *("MISSING_DEPENDENCY", "NOT_SUPPORTED", "NO_TASKS", "SECRET_IN_WORKFLOW", "TOO_DEEP"),
-        *("TOO_MANY_TASKS", "UNKNOWN_DECISION_POINT", "UNKNOWN_TOOL", "WORKFLOW_INVALID"),
-    }
-)
 
 
 def status_of(error: PMLError) -> HTTPStatus:
     """The status of an error; 500 where no other says it better."""
     if error.code in _STATUS_OF_CODE:
         return _STATUS_OF_CODE[error.code]
-    if error.code in _WORKFLOW_CODES:
-        return HTTPStatus.UNPROCESSABLE_ENTITY
     found = (status for kind, status in _STATUS if isinstance(error, kind))
     return next(found, HTTPStatus.INTERNAL_SERVER_ERROR)
 

@@ -66,7 +66,7 @@ def test_what_no_dag_expresses_is_listed(pml: Pml) -> None:
 
     assert result.exit_code == 0
     assert "line 1: `while`" in result.stdout
-    assert "runs in the sandbox: line 1: `while`" in result.stderr
+    assert "would run in the sandbox, which this release does not do: line 1: `while`" in result.stderr
 
 
 def test_a_flowchart_can_be_had(pml: Pml) -> None:
