@@ -106,7 +106,9 @@ def _listed_in_store(settings: Settings, tenant: str, status: str | None, limit:
     sql = (
         f"SELECT {', '.join(LISTED)} FROM runs WHERE {where} ORDER BY started_at DESC, run_id LIMIT {limit:d}"
     )
-    return query_store(settings, sql, {"tenant": tenant, "status": status or ""}, limit).as_dicts()
+    rows = query_store(settings, sql, {"tenant": tenant, "status": status or ""}, limit).as_dicts()
+    # A column of the store has no null for a run without a name.
+    return [{**row, "name": row["name"] or None} for row in rows]
 
 
 def _events_in_store(settings: Settings, tenant: str, run_id: str) -> list[Event]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from typing import Any
 
 import pytest
 
@@ -56,6 +57,27 @@ def only_planned(project: Project) -> None:
     assert not any(call["speculative"] for call in calls)
 
 
+def listed(project: Project, run_id: str, *options: str) -> list[dict[str, Any]]:
+    """An ended run in the list of runs."""
+    runs = project.json("run", "list", *options)
+    return [run for run in runs if run["run_id"] == run_id and run["status"] == "completed"]
+
+
+def a_program_runs(project: Project) -> None:
+    """As a workflow does; the list has its capability as its type, from the store as from the log."""
+    (project.folder / "job.py").write_text(PROGRAM)
+    ran = project.json("submit", "job.py", "--wait", "--context", "path=a.txt", "--intent", "look at a file")
+    assert (ran["status"], list(ran["results"])) == ("completed", ["n1", "n2"])
+    assert "a file" in ran["results"]["n1"]["preview"]
+    assert ran["result"] == {"read": "a.txt"}
+    wait_until(lambda: listed(project, ran["run_id"]), "the sink")
+    assert listed(project, ran["run_id"]) == listed(project, ran["run_id"], "--session", ran["run_id"])
+    (row,) = listed(project, ran["run_id"])
+    assert (row["workflow_type"][:4], row["tasks"], row["layers"]) == ("cap_", 2, 2)
+    refused = project.json("submit", "job.py", "--wait", code=1)
+    assert refused["error"]["code"] == "MISSING_PARAMETER"
+
+
 def test_from_up_to_down_with_deaths_in_between(project: Project) -> None:
     project.pml("up", "--detach")
     assert project.json("status")["ready"] is True
@@ -73,16 +95,7 @@ def test_from_up_to_down_with_deaths_in_between(project: Project) -> None:
     assert "run_1" in changed["error"]["message"]
     assert (project.folder / "calls.jsonl").read_text() == calls
 
-    (project.folder / "job.py").write_text(PROGRAM)
-    ran = project.json("submit", "job.py", "--wait", "--context", "path=a.txt", "--intent", "look at a file")
-    assert (ran["status"], list(ran["results"])) == ("completed", ["n1", "n2"])
-    assert "a file" in ran["results"]["n1"]["preview"]
-    assert ran["result"] == {"read": "a.txt"}
-    agreed(project, ran["run_id"])
-    (listed,) = (run for run in project.json("run", "list") if run["run_id"] == ran["run_id"])
-    assert (listed["workflow_type"][:4], listed["tasks"], listed["layers"]) == ("cap_", 2, 2)
-    refused = project.json("submit", "job.py", "--wait", code=1)
-    assert refused["error"]["code"] == "MISSING_PARAMETER"
+    a_program_runs(project)
 
     project.add_server("disk")
     approved = project.json("tools", "approve", "disk:list_dir", "--scope", "readonly")
