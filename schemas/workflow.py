@@ -130,9 +130,10 @@ def leaves(argument: Argument) -> Iterator[Leaf]:
 
 
 def expressions_in(argument: Argument) -> Iterator[Expression]:
-    """What of an argument has to be computed, from the outside in."""
+    """What of an argument has to be computed; an expression covers what lies inside of it."""
     if isinstance(argument, Expression):
         yield argument
+        return
     for item in inside(argument):
         yield from expressions_in(item)
 

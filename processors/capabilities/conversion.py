@@ -20,11 +20,10 @@ from pml.schemas.workflow import (
     EXPRESSION_MAX,
     Argument,
     Decision,
-    Expression,
     Task,
     Workflow,
     depth_of,
-    inside,
+    expressions_in,
 )
 
 
@@ -98,18 +97,9 @@ def _of_argument(name: str, value: Argument) -> Iterator[str]:
         yield f"argument {name} is nested deeper than {ARGUMENT_DEPTH_MAX} levels"
     yield from (
         f"`{item.text}` has to be computed in the program's language"
-        for item in _computed(value)
+        for item in expressions_in(value)
         if item.expression is None or not _is_common(item.expression) or divides(item.expression)
     )
-
-
-def _computed(value: Argument) -> Iterator[Expression]:
-    """What of an argument has to be computed; its expression covers what lies inside."""
-    if isinstance(value, Expression):
-        yield value
-        return
-    for item in inside(value):
-        yield from _computed(item)
 
 
 def _is_common(expression: str) -> bool:

@@ -95,11 +95,12 @@ def _arguments(item: Wanted, payloads: Payloads) -> dict[str, Any] | None:
     start = payloads.get(item.run.payload)
     plans = (payloads.get(address) for address in _plans(item))
     plan = next((plan for plan in plans if plan is not None and has_task(plan, item.task_id)), None)
-    if start is None or plan is None:
+    grown = [payloads[address] for address in item.run.replans if address in payloads]
+    if start is None or plan is None or len(grown) < len(item.run.replans):
         return None
     fields = RecordedFields(dict(item.call.mapped))
     results = Results(item.run, payloads, addresses_of(item.sources))
-    values = Values(context_of(item.run, start, payloads), results, fields)
+    values = Values(context_of(start, grown), results, fields)
     # What was optional and had no value then has none now: nothing is required a second time.
     resolved = resolve(full_arguments(plan, item.task_id), values, required=frozenset())
     if not isinstance(resolved, Resolved):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -154,8 +154,13 @@ class Draft:
         return full_result(run, self._payloads)
 
     def values(self, run: Run, sources: Mapping[str, Address] = NO_SOURCES) -> Values:
-        """What arguments are taken from; `sources` are waiting results of tasks that have none yet."""
-        context = context_of(run, self.payload(run.payload), self._payloads)
+        """What arguments are taken from; `sources` are waiting results of tasks that have none yet.
+
+        Raises:
+            PayloadGone: a command, or what a program turned out to do, is past its retention.
+        """
+        plans = [self.payload(address) for address in run.replans]
+        context = context_of(self.payload(run.payload), plans)
         return Values(context, Results(run, self._payloads, sources))
 
 
@@ -191,9 +196,8 @@ def full_context(start: RunStart) -> dict[str, Any]:
     return {**(start.workflow.context if start.workflow else {}), **start.context}
 
 
-def context_of(run: Run, start: RunStart, payloads: Payloads) -> dict[str, Any]:
+def context_of(start: RunStart, plans: Iterable[Plan]) -> dict[str, Any]:
     """The context of a run: what its command gives, over what its program has where nothing is given."""
-    plans = (payloads.get(address) for address in run.replans)
     written = (plan for plan in plans if isinstance(plan, ToolResult))
     defaults = {name: value for plan in written for name, value in _analysed(plan).get("context", {}).items()}
     return {**defaults, **full_context(start)}

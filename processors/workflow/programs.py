@@ -23,7 +23,7 @@ from pml.processors.workflow.state import Internal
 from pml.schemas.analysis import ANALYSE_TOOL, AnalyseAnswer
 from pml.schemas.calls import CallEnded, CallError
 from pml.schemas.commands import Code
-from pml.schemas.errors import Refused, WorkflowInvalid
+from pml.schemas.errors import PMLError, Refused, WorkflowInvalid
 from pml.schemas.events import RunExpanded
 from pml.schemas.sanitiser import sanitise
 from pml.schemas.structure import (
@@ -67,7 +67,7 @@ def end_analysis(draft: Draft, item: Internal, outcome: CallEnded) -> None:
         answer = _answer(outcome)
         kept = _kept(answer)
         expanded = _expanded(draft, item.run_id, answer)
-    except Refused as error:
+    except PMLError as error:
         failure = CallError(code=error.code, type="VALIDATION", message=error.message)
         end_with(draft, item, None, safe_error(failure), outcome.duration_ms)
         fail_run(draft, item.run_id, error)

@@ -125,6 +125,28 @@ def test_an_answer_that_is_none_fails_the_run(world: SessionWorld) -> None:
     assert ended(world).error["code"] == "BAD_ANSWER"
 
 
+def test_a_command_that_is_gone_when_the_answer_comes_fails_the_run(world: SessionWorld) -> None:
+    world.program(CHAIN, context={"path": "a.txt"})
+    world.lose(world.session_run().payload)
+    world.analyse()
+    assert ended(world).error["code"] == "PAYLOAD_GONE"
+
+
+def test_defaults_that_are_gone_are_missed_and_not_left_out(world: SessionWorld) -> None:
+    calls = "a = await mcp.files.read_file(path='a')\n    await mcp.files.search(query=a.t)"
+    world.program(f"async def main(limit=7):\n    {calls}", options={"per_layer_validation": True})
+    world.analyse()
+    world.answer(world.call_of("n1"), {"t": "T"})
+    plan = {
+        "id": "m1",
+        "tool": "files:search",
+        "arguments": {"limit": {"type": "parameter", "parameter_name": "limit"}},
+    }
+    world.lose(world.session_run().replans[0])
+    world.send("run.replan", data={"tasks": [plan]})
+    assert data_of_last(world, "task.failed").error.code == "PAYLOAD_GONE"
+
+
 def test_a_run_is_aborted_before_it_has_tasks(world: SessionWorld) -> None:
     world.program(CHAIN, context={"path": "a.txt"})
     call = world.call_of(ANALYSE_TOOL)
