@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping
 
 from pml.processors.capabilities.analysis import analyse
@@ -19,9 +18,6 @@ from pml.schemas.structure import Structure
 SOURCE_BYTES_MAX = 256 * 1024
 """What a capability's code may have (DESIGN §2.7)."""
 NO_SCHEMAS: Mapping[str, ToolSchemas] = {}
-_TYPESCRIPT_ONLY = re.compile(
-    r"^\s*(?:const|let|var|export|function|//)\b|=>|===|!==|&&|\|\||\)\s*\{|;\s*$|\(\{", re.M
-)
 
 
 def structure_of(code: str, language: Language, schemas: Mapping[str, ToolSchemas] = NO_SCHEMAS) -> Structure:
@@ -59,14 +55,24 @@ def analysed(request: AnalyseRequest, schemas: Mapping[str, ToolSchemas] = NO_SC
 
 
 def language_of(code: str) -> Language:
-    """The language of a source text: Python where it can be and shows no sign of the other."""
-    if _TYPESCRIPT_ONLY.search(code):
-        return "typescript"
+    """The language of a source text: Python where it is that, but for calls that are given an object.
+
+    `await mcp.files.read({ path: p })` is written alike in both; in Python a tool's arguments have names.
+    """
     try:
-        ast.parse(code)
+        tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return "typescript"
-    return "python"
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return "typescript" if any(map(_is_given_an_object, calls)) else "python"
+
+
+def _is_given_an_object(call: ast.Call) -> bool:
+    called: ast.expr = call.func
+    while isinstance(called, (ast.Attribute, ast.Subscript)):
+        called = called.value
+    of_tools = isinstance(called, ast.Name) and called.id in {"mcp", "capabilities"}
+    return of_tools and any(isinstance(given, (ast.Dict, ast.Set)) for given in call.args)
 
 
 def read(code: str, language: Language) -> Program:
