@@ -40,6 +40,7 @@ from pml.streams.settings import Settings
 from pml.streams.sources import missing_topic, opened, settings_of
 
 __all__ = [
+    "Code",
     "EventConsumer",
     "IntentProducer",
     "ResultReader",
