@@ -17,6 +17,7 @@ from pml.streams.cli import (
     doctor,
     events,
     init,
+    mcp,
     memory,
     metrics,
     query,
@@ -83,7 +84,7 @@ def _root(
 
 for panel, commands in {
     RUNNING: (stack.up, stack.down, stack.status, doctor.doctor, worker.worker),
-    WORKING: (submit.submit, demo.demo, analyze.analyze),
+    WORKING: (submit.submit, demo.demo, analyze.analyze, mcp.mcp),
     LOOKING: (query.query, metrics.metrics),
     OPERATING: (config.config, init.init, store.migrate),
 }.items():

@@ -24,18 +24,13 @@ from pml.streams.gateway.callers import Caller, Callers
 from pml.streams.gateway.doors import Doors
 from pml.streams.gateway.guards import Guards, Rate
 from pml.streams.gateway.openapi import openapi
-from pml.streams.gateway.problems import problem
+from pml.streams.gateway.problems import Unexpected, problem
 from pml.streams.gateway.tokens import TokenFile
+from pml.streams.mcp_server.http import PATH, McpEndpoint, session_manager
 from pml.streams.settings import Settings
 
 Handler = Callable[[Request, Caller, Doors], Awaitable[Response]]
 log = structlog.get_logger("pml.gateway")
-
-
-class Unexpected(PMLError):
-    """A defect of PML; its details are in the log, not in the answer."""
-
-    code = "INTERNAL"
 
 
 ROUTES: tuple[tuple[str, str, Handler], ...] = (
@@ -74,7 +69,9 @@ def make_app(
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         async with opened() as producer:
             app.state.doors = Doors(settings, producer, callers)
-            yield
+            app.state.mcp = session_manager(app.state.doors)
+            async with app.state.mcp.run():
+                yield
 
     rate = Rate(gateway.requests_per_s, gateway.burst)
     return Starlette(
@@ -84,6 +81,7 @@ def make_app(
             Route("/readyz", partial(_ready, ready)),
             Route("/metrics", _metrics),
             Route("/openapi.json", _openapi),
+            Route(PATH, McpEndpoint()),
         ],
         middleware=[Middleware(Guards, gateway.hosts, gateway.origins, gateway.body_bytes_max, rate)],
         exception_handlers={HTTPException: _http_error},

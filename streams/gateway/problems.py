@@ -23,6 +23,13 @@ from pml.schemas.errors import (
 from pml.streams.gateway.callers import NotAllowed, NotAuthenticated
 from pml.streams.run_history import NoSuchRun
 
+
+class Unexpected(PMLError):
+    """A defect of PML; its details are in the log, not in the answer."""
+
+    code = "INTERNAL"
+
+
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 5
 _STATUS: tuple[tuple[type[PMLError], HTTPStatus], ...] = (

@@ -1,0 +1,121 @@
+"""What stands behind every call: the settings, one producer, who calls, and which runs began here."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from mcp.server.context import ServerRequestContext
+
+from pml.schemas.identifiers import DEFAULT_TENANT, is_name
+from pml.streams.client import IntentProducer
+from pml.streams.gateway.callers import Caller
+from pml.streams.gateway.doors import Waiting
+from pml.streams.mcp_server.failures import InvalidArguments
+from pml.streams.settings import Settings
+
+LOCAL_AGENT = Caller(DEFAULT_TENANT, "agent:mcp", frozenset({"runs:read", "runs:write"}))
+"""Who calls over stdio: an agent of whoever sits at this machine, and never that person."""
+SESSION_META = "pml/session"
+MCP_SESSION_HEADER = "mcp-session-id"
+REMEMBERED_MAX = 10_000
+
+Report = Callable[[float, float | None, str | None], Awaitable[None]]
+
+
+class Remembered:
+    """The sessions of runs that began here, as long as there is room: ClickHouse is a moment behind."""
+
+    def __init__(self, most: int = REMEMBERED_MAX) -> None:
+        self._most = most
+        self._sessions: OrderedDict[tuple[str, str], str] = OrderedDict()
+
+    def keep(self, tenant: str, run_id: str, session_id: str) -> None:
+        """Remember one more; the one that was kept longest ago makes room."""
+        self._sessions[tenant, run_id] = session_id
+        self._sessions.move_to_end((tenant, run_id))
+        if len(self._sessions) > self._most:
+            self._sessions.popitem(last=False)
+
+    def find(self, tenant: str, run_id: str) -> str | None:
+        """The session of a run of this tenant, if it is remembered."""
+        return self._sessions.get((tenant, run_id))
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """One for each server.
+
+    Args:
+        caller_of: who sent a request.
+
+    `waiting` counts the requests that wait; over HTTP it is the one of all doors.
+    """
+
+    settings: Settings
+    producer: IntentProducer
+    caller_of: Callable[[ServerRequestContext[Any, Any]], Caller]
+    waiting: Waiting = field(default_factory=Waiting)
+    remembered: Remembered = field(default_factory=Remembered)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a tool: through which door, by whom, in which session, and how its progress is told.
+
+    `meta_session` is what the client's host says, `mcp_session` what the transport has.
+    """
+
+    door: Door
+    caller: Caller
+    report: Report
+    meta_session: str | None = None
+    mcp_session: str | None = None
+
+    def session_to_begin_in(self, asked: str | None) -> str | None:
+        """The session of a new run; without one the run is its own."""
+        return self.meta_session or asked or self.mcp_session
+
+    def session_named(self, asked: str | None) -> str | None:
+        """The session that somebody names for a run that there is."""
+        return asked or self.meta_session
+
+
+def call_of(door: Door, caller: Caller, context: ServerRequestContext[Any, Any]) -> Call:
+    """The call that a request is.
+
+    Raises:
+        InvalidArguments: the session in `_meta` is no name.
+    """
+    headers = getattr(context.request, "headers", {})
+    return Call(
+        door,
+        caller,
+        context.session.report_progress,
+        meta_session=meta_session(context.meta),
+        mcp_session=derived_session(headers.get(MCP_SESSION_HEADER)),
+    )
+
+
+def meta_session(meta: Mapping[str, Any] | None) -> str | None:
+    """The session that the client's host names in `_meta`.
+
+    Raises:
+        InvalidArguments: it is no name.
+    """
+    named = (meta or {}).get(SESSION_META)
+    if named is None:
+        return None
+    if not isinstance(named, str) or not is_name(named):
+        raise InvalidArguments(f"_meta {SESSION_META} is 1 to 128 letters, digits or ._:@+-")
+    return named
+
+
+def derived_session(transport_session: str | None) -> str | None:
+    """The session of PML for one of the transport; never its own id, which lets in whoever knows it."""
+    if not transport_session:
+        return None
+    return f"ses_{blake2b(transport_session.encode(), digest_size=16).hexdigest()}"

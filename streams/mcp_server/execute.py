@@ -1,0 +1,100 @@
+"""`pml_execute`: run code or a DAG."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, WithJsonSchema, model_validator
+
+from pml.schemas.base import Json, Name
+from pml.schemas.commands import Code
+from pml.schemas.structure import Language
+from pml.schemas.workflow import Options
+from pml.streams.mcp_server.door import Call
+from pml.streams.mcp_server.failures import NotSupported
+from pml.streams.mcp_server.following import follow
+from pml.streams.mcp_server.run_answer import RunAnswer
+from pml.streams.mcp_server.shapes import DAG, WAIT_S, Asked, Wait
+
+_CODE = (
+    "A program whose calls are `await mcp.<server>.<tool>(...)`, in Python (keyword arguments) or TypeScript "
+    "(one object). Values of the context are the parameters of `main`, or `args.<name>`."
+)
+
+
+class ExecuteAsked(Asked):
+    """What is to be run: `code` or `dag`."""
+
+    intent: Annotated[str | None, Field(max_length=10_000, description="What it is for, in words.")] = None
+    code: Annotated[str | None, Field(min_length=1, max_length=262_144, description=_CODE)] = None
+    language: Annotated[Language | None, Field(description="Without it, told by how it is written.")] = None
+    dag: Annotated[dict[str, Json] | None, WithJsonSchema(DAG)] = None
+    context: Annotated[
+        dict[str, Json], Field(default_factory=dict, description="Parameters of the code or the DAG.")
+    ]
+    session: Annotated[
+        Name | None,
+        Field(description="Runs of one session share what was run early. Default: this connection's."),
+    ] = None
+    run_id: Annotated[
+        Name | None,
+        Field(
+            description="Your own id: asked again with the same content, it is the same run, and run once."
+        ),
+    ] = None
+    timeout_s: Annotated[float | None, Field(gt=0, le=86_400, description="Of the whole run.")] = None
+    per_layer_validation: Annotated[
+        bool, Field(description="Wait after each layer for pml_continue, pml_replan or pml_abort.")
+    ] = False
+    wait_s: Wait = WAIT_S
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> ExecuteAsked:
+        if self.code is not None and self.dag is not None:
+            raise ValueError("give either code or dag")
+        if self.language is not None and self.code is None:
+            raise ValueError("language goes with code")
+        if self.code is None and self.dag is None and not self.intent:
+            raise ValueError("give code or dag")
+        return self
+
+
+async def execute(call: Call, asked: ExecuteAsked) -> RunAnswer:
+    """Begin a run, or attach to the one of that id, and wait for it.
+
+    Raises:
+        NotSupported: there is nothing but an intent.
+        Refused, BrokerUnavailable, Busy: as `follow` has them.
+    """
+    if asked.code is None and asked.dag is None:
+        raise NotSupported("finding what fits an intent is not in this release; give `code` or `dag` with it")
+    call.door.waiting.check()
+    submission = await call.door.producer.start_run(
+        **what_to_run(asked),
+        intent=asked.intent,
+        context=asked.context,
+        session_id=call.session_to_begin_in(asked.session),
+        run_id=asked.run_id,
+        tenant=call.caller.tenant,
+        principal=call.caller.principal,
+    )
+    return await follow(call, submission, asked.wait_s)
+
+
+def what_to_run(asked: ExecuteAsked) -> dict[str, Any]:
+    """The workflow or program with its options; those of the call come before those of the DAG."""
+    options = options_of(asked)
+    if asked.code is not None:
+        code = Code(source=asked.code, language=asked.language)
+        return {"workflow": code, "options": Options.model_validate(options) if options else None}
+    dag = dict(asked.dag or {})
+    own = dag.get("options")
+    if options and (own is None or isinstance(own, dict)):
+        dag["options"] = {**(own or {}), **options}
+    return {"workflow": dag}
+
+
+def options_of(asked: ExecuteAsked) -> dict[str, Any]:
+    """Those that were given."""
+    validation = {"per_layer_validation": True} if asked.per_layer_validation else {}
+    return validation if asked.timeout_s is None else {**validation, "timeout_s": asked.timeout_s}

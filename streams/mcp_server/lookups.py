@@ -1,0 +1,185 @@
+"""`pml_get_run` and `pml_list_runs`, and how a run is found."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from pml.schemas.base import Name
+from pml.schemas.errors import PMLError, Refused, StoreUnavailable
+from pml.schemas.events import CommandRejected, Event, RunStarted
+from pml.streams.mcp_server.bounds import STRUCTURED_BYTES_MAX, TEXT_BYTES_MAX, cut, cut_bytes, wire_bytes
+from pml.streams.mcp_server.door import Call
+from pml.streams.mcp_server.following import dag_after
+from pml.streams.mcp_server.run_answer import DagAnswer, RunAnswer, run_answer
+from pml.streams.mcp_server.shapes import Answer, Asked, RunId, Session
+from pml.streams.run_history import NoSuchRun, list_runs, run_events, session_of, summarised
+
+LIST = 20
+LIST_MAX = 100
+TEXT_MAX = 300
+
+
+class GetRunAsked(Asked):
+    """Which run."""
+
+    run_id: RunId
+    session: Session = None
+
+
+class ListRunsAsked(Asked):
+    """Which runs."""
+
+    session: Annotated[Name | None, Field(description="Only those of this session.")] = None
+    status: Literal["running", "waiting", "completed", "failed", "aborted"] | None = None
+    limit: Annotated[int, Field(ge=1, le=LIST_MAX)] = LIST
+
+
+class RunRow(Answer):
+    """A run in a list."""
+
+    run_id: str
+    session_id: str
+    status: str
+    name: str | None = None
+    workflow_type: str | None = None
+    started_at: str | None = None
+    ended_at: str | None = None
+    duration_ms: float | None = None
+    tasks: int = 0
+    completed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    unknown: int = 0
+    hits: int = 0
+    saved_ms: float = 0.0
+    error_code: str | None = None
+
+    @field_validator("started_at", "ended_at", mode="before")
+    @classmethod
+    def _as_text(cls, value: Any) -> Any:
+        return value.isoformat() if isinstance(value, datetime) else value
+
+    @field_validator("name", "workflow_type", mode="after")
+    @classmethod
+    def _not_too_long(cls, value: str | None) -> str | None:
+        return None if value is None else cut(value, TEXT_MAX)
+
+
+class RunsAnswer(Answer):
+    """The newest runs first; `notice` where not all that were asked for have room."""
+
+    items: list[RunRow]
+    next_cursor: str | None = None
+    notice: str | None = None
+
+
+async def get_run(call: Call, asked: GetRunAsked) -> RunAnswer:
+    """A run with its tasks.
+
+    Raises:
+        NoSuchRun: this tenant has none of that id.
+        Refused: what asked for it was refused.
+        StoreUnavailable, BrokerUnavailable: where it is looked up does not answer.
+    """
+    events = await events_of(call, asked.run_id, asked.session)
+    dag: DagAnswer | None = None
+    for event in events:
+        dag = dag_after(dag, event)
+    return run_answer(summarised(events), dag)
+
+
+async def get_runs(call: Call, asked: ListRunsAsked) -> RunsAnswer:
+    """The newest runs of the tenant.
+
+    Raises:
+        StoreUnavailable, BrokerUnavailable: where they are looked up does not answer.
+    """
+    rows = await list_runs(call.door.settings, call.caller.tenant, asked.session, asked.status, asked.limit)
+    return as_many_as_fit([RunRow.model_validate(row) for row in rows])
+
+
+def as_many_as_fit(rows: list[RunRow]) -> RunsAnswer:
+    """The first rows, as many as an answer holds."""
+    answer = RunsAnswer(items=rows)
+    kept = len(rows)
+    while wire_bytes(answer.model_dump(mode="json")) > STRUCTURED_BYTES_MAX:
+        kept = kept * 3 // 4
+        notice = f"{len(rows) - kept} more have no room here: ask for fewer, by session or status"
+        answer = RunsAnswer(items=rows[:kept], notice=notice)
+    return answer
+
+
+async def events_of(call: Call, run_id: str, session: str | None) -> list[Event]:
+    """The events of a run of the caller's tenant: from the store, which is a moment behind, or from the log.
+
+    Raises:
+        NoSuchRun: there are none.
+        Refused: what asked for the run was refused.
+        StoreUnavailable, BrokerUnavailable: where they are asked does not answer.
+    """
+    settings, tenant = call.door.settings, call.caller.tenant
+    named = call.session_named(session)
+    try:
+        return begun(await run_events(settings, tenant, run_id, named))
+    except (NoSuchRun, StoreUnavailable) as error:
+        known = call.door.remembered.find(tenant, run_id)
+        if known is None or known == named:
+            raise _told(error) from None
+    return begun(await run_events(settings, tenant, run_id, known))
+
+
+def begun(events: list[Event]) -> list[Event]:
+    """The events of a run that was begun; one that was refused is no run.
+
+    Raises:
+        Refused: it was; with the code and message of the answer.
+    """
+    if not any(isinstance(event.data, RunStarted) for event in events):
+        for event in events:
+            if isinstance(event.data, CommandRejected):
+                raise _refused(event.data)
+    return events
+
+
+async def session_for(call: Call, run_id: str, session: str | None) -> str:
+    """The session of a run that somebody decides about.
+
+    Raises:
+        StoreUnavailable: it is not known here, and the store does not answer.
+    """
+    known = call.session_named(session) or call.door.remembered.find(call.caller.tenant, run_id)
+    if known is not None:
+        return known
+    try:
+        return await session_of(call.door.settings, call.caller.tenant, run_id)
+    except StoreUnavailable as error:
+        raise _told(error) from None
+
+
+def _told(error: PMLError) -> PMLError:
+    """The error in words of this door."""
+    if isinstance(error, NoSuchRun):
+        return NoSuchRun(
+            "no such run; where it is seconds old, give its `session` (the session_id that came with it)"
+        )
+    if isinstance(error, StoreUnavailable):
+        return StoreUnavailable("the store of runs does not answer; with `session` the log is read instead")
+    return error
+
+
+def _refused(data: CommandRejected) -> Refused:
+    error = Refused(
+        str(data.error.get("message", "the run was refused")), **(data.error.get("details") or {})
+    )
+    error.code = str(data.error.get("code", error.code))
+    return error
+
+
+def render(answer: RunsAnswer) -> str:
+    """The runs in a line each, for a model that reads text alone."""
+    lines = [f"{row.run_id} (session {row.session_id}) {row.status} {row.name or ''}" for row in answer.items]
+    told = [*([answer.notice] if answer.notice else []), *(lines or ["there are none"])]
+    return cut_bytes("\n".join(told), TEXT_BYTES_MAX)

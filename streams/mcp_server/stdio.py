@@ -1,0 +1,24 @@
+"""Serving one client over standard input and output."""
+
+from __future__ import annotations
+
+from mcp.server.stdio import stdio_server
+
+from pml.streams.client import IntentProducer
+from pml.streams.logs import configure_logging
+from pml.streams.mcp_server.door import LOCAL_AGENT, Door
+from pml.streams.mcp_server.server import make_server
+from pml.streams.settings import Settings
+
+
+async def serve(settings: Settings) -> None:
+    """Serve until the client closes our standard input; logs go to standard error.
+
+    Raises:
+        BrokerUnavailable: no broker answers; `pml up` starts one.
+    """
+    configure_logging(settings.log, role="mcp")
+    async with IntentProducer(settings) as producer:
+        server = make_server(Door(settings, producer, lambda context: LOCAL_AGENT))
+        async with stdio_server() as (read, write):
+            await server.run(read, write, server.create_initialization_options())
