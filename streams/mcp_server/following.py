@@ -45,7 +45,7 @@ def dag_after(dag: DagAnswer | None, event: Event) -> DagAnswer | None:
     if isinstance(data, InternalEnded) and data.tool == ANALYSE_TOOL:
         return _analysed(dag, data)
     if isinstance(data, RunExpanded):
-        return dag.model_copy(update={"mode": "dag", "tasks_count": data.tasks, "layers_count": data.layers})
+        return _expanded(dag, data)
     return dag
 
 
@@ -61,8 +61,15 @@ def _analysed(dag: DagAnswer, data: InternalEnded) -> DagAnswer:
     )
 
 
+def _expanded(dag: DagAnswer, data: RunExpanded) -> DagAnswer:
+    """A structure that was too large for the log has no tools there; the tasks have them."""
+    tools = dag.tools_discovered or _tools({"nodes": data.definition.get("tasks", ())})
+    counts = {"tasks_count": data.tasks, "layers_count": data.layers}
+    return dag.model_copy(update={"mode": "dag", "tools_discovered": tools, **counts})
+
+
 def _tools(structure: Any) -> tuple[str, ...]:
-    """The tools that a structure may call, in the order of their first call; a cut one has fewer."""
+    """The tools that a structure may call, in the order of their first call."""
     nodes = structure.get("nodes", ()) if isinstance(structure, dict) else ()
     named = (node.get("tool") for node in nodes if isinstance(node, dict))
     return tuple(dict.fromkeys(tool for tool in named if isinstance(tool, str)))
