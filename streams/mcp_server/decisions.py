@@ -99,5 +99,6 @@ async def _decided(
         session_id=await session_for(call, asked.run_id, asked.session),
         tenant=call.caller.tenant,
         principal=call.caller.principal,
+        traceparent=call.traceparent,
     )
     return await follow(call, submission, asked.wait_s)

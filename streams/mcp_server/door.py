@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ LOCAL_AGENT = Caller(DEFAULT_TENANT, "agent:mcp", frozenset({"runs:read", "runs:
 SESSION_META = "pml/session"
 MCP_SESSION_HEADER = "mcp-session-id"
 REMEMBERED_MAX = 10_000
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
 
@@ -74,6 +76,7 @@ class Call:
     report: Report
     meta_session: str | None = None
     mcp_session: str | None = None
+    traceparent: str | None = None
 
     def session_to_begin_in(self, asked: str | None) -> str | None:
         """The session of a new run; without one the run is its own."""
@@ -97,6 +100,7 @@ def call_of(door: Door, caller: Caller, context: ServerRequestContext[Any, Any])
         context.session.report_progress,
         meta_session=meta_session(context.meta),
         mcp_session=derived_session(headers.get(MCP_SESSION_HEADER)),
+        traceparent=traceparent(context.meta),
     )
 
 
@@ -112,6 +116,12 @@ def meta_session(meta: Mapping[str, Any] | None) -> str | None:
     if not isinstance(named, str) or not is_name(named):
         raise InvalidArguments(f"_meta {SESSION_META} is 1 to 128 letters, digits or ._:@+-")
     return named
+
+
+def traceparent(meta: Mapping[str, Any] | None) -> str | None:
+    """The trace that a call belongs to (W3C); what is badly written is passed over, as the standard says."""
+    given = (meta or {}).get("traceparent")
+    return given if isinstance(given, str) and _TRACEPARENT.fullmatch(given) else None
 
 
 def derived_session(transport_session: str | None) -> str | None:

@@ -77,7 +77,9 @@ async def execute(call: Call, asked: ExecuteAsked) -> RunAnswer:
         run_id=asked.run_id,
         tenant=call.caller.tenant,
         principal=call.caller.principal,
+        traceparent=call.traceparent,
     )
+    call.door.remembered.keep(submission.tenant, submission.run_id, submission.session_id)
     return await follow(call, submission, asked.wait_s)
 
 

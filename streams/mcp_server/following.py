@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from pml.schemas.analysis import ANALYSE_TOOL
-from pml.schemas.errors import WaitedTooLong
+from pml.schemas.errors import PMLError, WaitedTooLong
 from pml.schemas.events import Event, InternalEnded, RunExpanded, RunReplanned, RunStarted
 from pml.streams.client import Submission, wait_for_run
 from pml.streams.mcp_server.door import Call
@@ -78,26 +78,33 @@ def _tools(structure: Any) -> tuple[str, ...]:
 async def follow(call: Call, submission: Submission, wait_s: float) -> RunAnswer:
     """How a run ended or what it waits for; where that takes longer than `wait_s`, that it goes on.
 
+    Every error names the run: the command was taken.
+
     Raises:
         Refused: the command was rejected.
         Busy: as many requests wait as may.
         BrokerUnavailable: no broker answers.
     """
-    call.door.remembered.keep(submission.tenant, submission.run_id, submission.session_id)
     watch = Watch(submission)
-    with call.door.waiting.one_more():
-        try:
-            async with telling(call.report) as progress:
-                summary = await wait_for_run(
-                    call.door.settings,
-                    submission,
-                    timeout_s=wait_s,
-                    on_event=lambda event: _seen(watch, progress, event),
-                    until_waiting=True,
-                )
-        except WaitedTooLong:
-            return going_on(watch)
-    return run_answer(summary, watch.dag)
+    try:
+        with call.door.waiting.one_more():
+            return run_answer(await _end(call, submission, watch, wait_s), watch.dag)
+    except WaitedTooLong:
+        return going_on(watch)
+    except PMLError as error:
+        error.details.setdefault("run_id", submission.run_id)
+        raise
+
+
+async def _end(call: Call, submission: Submission, watch: Watch, wait_s: float) -> RunSummary:
+    async with telling(call.report) as progress:
+        return await wait_for_run(
+            call.door.settings,
+            submission,
+            timeout_s=wait_s,
+            on_event=lambda event: _seen(watch, progress, event),
+            until_waiting=True,
+        )
 
 
 def _seen(watch: Watch, progress: Progress, event: Event) -> None:

@@ -12,10 +12,11 @@ from pml.schemas.errors import PMLError, Refused, StoreUnavailable
 from pml.schemas.events import CommandRejected, Event, RunStarted
 from pml.streams.mcp_server.bounds import STRUCTURED_BYTES_MAX, TEXT_BYTES_MAX, cut, cut_bytes, wire_bytes
 from pml.streams.mcp_server.door import Call
-from pml.streams.mcp_server.following import dag_after
+from pml.streams.mcp_server.following import NOBODY_YET, dag_after
 from pml.streams.mcp_server.run_answer import DagAnswer, RunAnswer, run_answer
 from pml.streams.mcp_server.shapes import Answer, Asked, RunId, Session
 from pml.streams.run_history import NoSuchRun, list_runs, run_events, session_of, summarised
+from pml.streams.run_summary import RunSummary
 
 LIST = 20
 LIST_MAX = 100
@@ -77,14 +78,20 @@ class RunsAnswer(Answer):
 
 
 async def get_run(call: Call, asked: GetRunAsked) -> RunAnswer:
-    """A run with its tasks.
+    """A run with its tasks; one that was sent and of which nothing is known yet is queued.
 
     Raises:
         NoSuchRun: this tenant has none of that id.
         Refused: what asked for it was refused.
         StoreUnavailable, BrokerUnavailable: where it is looked up does not answer.
     """
-    events = await events_of(call, asked.run_id, asked.session)
+    try:
+        events = await events_of(call, asked.run_id, asked.session)
+    except NoSuchRun:
+        sent = call.door.remembered.find(call.caller.tenant, asked.run_id)
+        if sent is None:
+            raise
+        return run_answer(RunSummary(asked.run_id, sent, call.caller.tenant), notice=NOBODY_YET)
     dag: DagAnswer | None = None
     for event in events:
         dag = dag_after(dag, event)

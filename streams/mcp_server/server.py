@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from importlib.metadata import version
 from typing import Any
 
@@ -20,7 +21,8 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from pml.schemas.codec import explain
-from pml.schemas.errors import PMLError
+from pml.schemas.errors import PMLError, WaitedTooLong
+from pml.schemas.identifiers import is_name
 from pml.streams.gateway.problems import Unexpected
 from pml.streams.mcp_server.apart import apart
 from pml.streams.mcp_server.door import Door, call_of
@@ -30,6 +32,8 @@ from pml.streams.mcp_server.shapes import Answer, schema_of
 from pml.streams.mcp_server.tools import TOOLS, ToolSpec
 
 Context = ServerRequestContext[Any, Any]
+# A broker that is away takes no command; who waits for a run waits 50 s at most, and clients give 60.
+ANSWER_S = 55.0
 log = structlog.get_logger("pml.mcp")
 
 
@@ -65,14 +69,20 @@ def input_schema(name: str) -> dict[str, Any] | None:
 async def answered(door: Door, tool: ToolSpec, arguments: dict[str, Any], context: Context) -> CallToolResult:
     """What a call came to; every error is an answer, and none is told as a success."""
     run_id = arguments.get("run_id")
-    named = run_id if isinstance(run_id, str) else None
+    named = run_id if isinstance(run_id, str) and is_name(run_id) else None
     try:
         caller = door.caller_of(context)
         caller.require(tool.scope)
         asked = tool.asked.model_validate(arguments)
-        return succeeded(tool, await tool.run(call_of(door, caller, context), asked))
+        async with asyncio.timeout(ANSWER_S):
+            answer = await tool.run(call_of(door, caller, context), asked)
+        return succeeded(tool, answer)
     except ValidationError as error:
-        return failed(InvalidArguments(f"the arguments are wrong: {explain(error)}"))
+        return failed(InvalidArguments(f"the arguments are wrong: {explain(error)}"), named)
+    except TimeoutError:
+        return failed(
+            WaitedTooLong(f"no answer within {ANSWER_S:g} s; `pml status` says what is wrong"), named
+        )
     except PMLError as error:
         return failed(error, named)
     except Exception as error:

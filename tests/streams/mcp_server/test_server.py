@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from pml.schemas.workflow import Decision, Task, Workflow
 from pml.streams.client import IntentProducer
 from pml.streams.gateway.callers import Caller
 from pml.streams.gateway.tokens import SCOPES
-from pml.streams.mcp_server.door import LOCAL_AGENT
+from pml.streams.mcp_server.door import LOCAL_AGENT, traceparent
 from pml.streams.mcp_server.execute import ExecuteAsked, what_to_run
 from pml.streams.mcp_server.shapes import DAG, DECISION, TASK
 from pml.streams.mcp_server.tools import TOOLS
@@ -160,6 +161,7 @@ async def test_a_defect_tells_nothing_of_itself(tmp_path: Path) -> None:
 
 async def test_a_run_is_begun_for_the_caller_in_the_session_that_the_host_names(tmp_path: Path) -> None:
     taken = Taken()
+    trace = f"00-{'a' * 32}-{'b' * 16}-01"
     caller = Caller("acme", "agent:a", LOCAL_AGENT.scopes)
     async with connected(tmp_path, caller, taken) as client:
         arguments = {
@@ -170,10 +172,12 @@ async def test_a_run_is_begun_for_the_caller_in_the_session_that_the_host_names(
             "wait_s": 0,
         }
         await client.call_tool("pml_execute", arguments)
-        await client.call_tool("pml_execute", arguments, meta={"pml/session": "hosts"})
+        await client.call_tool("pml_execute", arguments, meta={"pml/session": "hosts", "traceparent": trace})
         wrong = await client.call_tool("pml_execute", arguments, meta={"pml/session": "a/b"})
 
     assert [fields["session_id"] for _, fields in taken.started] == ["mine", "hosts"]
+    traces = [fields["traceparent"] for _, fields in taken.started]
+    assert traces == [None, trace]
     given = taken.started[0][1]
     assert (given["tenant"], given["principal"], given["run_id"]) == ("acme", "agent:a", "run_9")
     assert wrong.structured_content["code"] == "INVALID_ARGUMENTS"
@@ -186,6 +190,35 @@ async def test_nothing_waits_longer_than_it_may(tmp_path: Path) -> None:
     assert not answer.is_error
     told = answer.structured_content
     assert (told["run_id"], told["status"], told["poll_after_ms"]) == ("run_1", "queued", 1_000)
+
+
+async def test_an_answer_that_does_not_come_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Silent:
+        async def decide(self, *arguments: Any, **fields: Any) -> None:
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr("pml.streams.mcp_server.server.ANSWER_S", 0.01)
+    async with connected(tmp_path, producer=Silent()) as client:
+        answer = await client.call_tool("pml_abort", {"run_id": "run_1", "session": "run_1"})
+
+    assert (answer.is_error, answer.structured_content["code"]) == (True, "WAITED_TOO_LONG")
+    assert answer.structured_content["run_id"] == "run_1"
+
+
+async def test_an_error_after_a_run_was_sent_names_it(tmp_path: Path) -> None:
+    async with connected(tmp_path) as client:
+        answer = await client.call_tool("pml_execute", GIVEN["pml_execute"])
+
+    assert answer.structured_content["code"] == "BROKER_UNAVAILABLE"
+    assert answer.structured_content["run_id"] == "run_1"
+
+
+def test_a_trace_that_is_badly_written_is_passed_over() -> None:
+    assert traceparent({"traceparent": "00-xyz"}) is None
+    assert traceparent({"traceparent": 1}) is None
+    assert traceparent(None) is None
 
 
 def test_options_of_the_call_come_before_those_of_the_dag() -> None:
