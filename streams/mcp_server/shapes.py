@@ -16,11 +16,23 @@ WAIT_MAX_S = 50.0
 
 
 class PlainSchema(GenerateJsonSchema):
-    """Schemas without titles made of names: a model reads them all."""
+    """Schemas in fewer words, for a model reads them all: no titles made of names, null without ceremony."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         """Never."""
         return False
+
+    def nullable_schema(self, schema: Any) -> dict[str, Any]:
+        """Two types in one word where both are plain."""
+        inner = self.generate_inner(schema["schema"])
+        if isinstance(inner.get("type"), str) and "enum" not in inner and "const" not in inner:
+            return {**inner, "type": [inner["type"], "null"]}
+        return super().nullable_schema(schema)
+
+    def default_schema(self, schema: Any) -> dict[str, Any]:
+        """A default of null says nothing."""
+        told = super().default_schema(schema)
+        return {name: value for name, value in told.items() if (name, value) != ("default", None)}
 
 
 @cache
