@@ -9,6 +9,8 @@ ANSWER_BYTES_MAX = 32_000
 STRUCTURED_BYTES_MAX = 28_000
 TEXT_BYTES_MAX = 3_000
 """The two parts of an answer; what is left is for the envelope."""
+RUN_BYTES_MAX = 24_000
+"""Of the structured part: a run that failed lies in the details of an error."""
 
 
 def wire_bytes(value: Any) -> int:

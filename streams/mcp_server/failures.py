@@ -31,16 +31,16 @@ class NoResult(PMLError):
     code = "NO_RESULT"
 
 
-def failed(error: PMLError, run_id: str | None = None) -> CallToolResult:
-    """The answer that tells an error; details that are too large are left out."""
+def failed(error: PMLError, run_id: str | None = None, text: str | None = None) -> CallToolResult:
+    """The answer that tells an error, with `text` or in a line; details that are too large are left out."""
     told = error.as_dict()
     told["message"] = cut(told["message"], MESSAGE_MAX)
     named = told["details"].get("run_id")
     body: dict[str, Any] = {**told, "run_id": run_id or named, "details": _plain(told["details"])}
     if wire_bytes(body) > STRUCTURED_BYTES_MAX:
         body["details"] = {"omitted": "too large"}
-    text = f"{body['code']}: {body['message']}" + (" (try again)" if body["retryable"] else "")
-    content = TextContent(text=cut_bytes(text, TEXT_BYTES_MAX))
+    line = f"{body['code']}: {body['message']}" + (" (try again)" if body["retryable"] else "")
+    content = TextContent(text=cut_bytes(text or line, TEXT_BYTES_MAX))
     return CallToolResult(content=[content], structured_content=body, is_error=True)
 
 

@@ -10,8 +10,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from pml.schemas.analysis import Mode
+from pml.schemas.errors import PMLError
 from pml.schemas.events import RunCounts
-from pml.streams.mcp_server.bounds import STRUCTURED_BYTES_MAX, TEXT_BYTES_MAX, cut, cut_bytes, wire_bytes
+from pml.streams.mcp_server.bounds import RUN_BYTES_MAX, TEXT_BYTES_MAX, cut, cut_bytes, wire_bytes
 from pml.streams.mcp_server.shapes import Answer
 from pml.streams.run_summary import RunSummary, TaskSummary
 
@@ -103,9 +104,7 @@ CUTS = (
 def run_answer(summary: RunSummary, dag: DagAnswer | None = None, notice: str | None = None) -> RunAnswer:
     """What is told of a run, small enough to be read."""
     answers = (_told(summary, dag, notice, most) for most in CUTS)
-    fits = (
-        answer for answer in answers if wire_bytes(answer.model_dump(mode="json")) <= STRUCTURED_BYTES_MAX
-    )
+    fits = (answer for answer in answers if wire_bytes(answer.model_dump(mode="json")) <= RUN_BYTES_MAX)
     return next(fits, None) or _told(summary, None, None, CUTS[-1])
 
 
@@ -204,6 +203,23 @@ def _json(value: Any) -> str:
 
 def _text(text: str | None, most: int) -> str | None:
     return (cut(text, most) or None) if text else None
+
+
+class RunEndedBadly(PMLError):
+    """A run that was asked for failed, or was aborted; its code is that of the run."""
+
+    code = "RUN_FAILED"
+
+
+def failure_of(answer: RunAnswer) -> RunEndedBadly | None:
+    """The error that a run ended with; its details have the run with what it did before."""
+    if answer.status not in ("failed", "aborted"):
+        return None
+    told = f"the run was {answer.status}" if answer.status == "aborted" else "the run failed"
+    message = f"{told}: {cut(answer.error_message, 500)}" if answer.error_message else told
+    error = RunEndedBadly(message, run=answer.model_dump(mode="json"))
+    error.code = answer.error_code or error.code
+    return error
 
 
 def ended_and_early(results: Iterable[TaskSummary]) -> tuple[int, int]:

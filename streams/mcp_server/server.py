@@ -76,7 +76,7 @@ async def answered(door: Door, tool: ToolSpec, arguments: dict[str, Any], contex
         asked = tool.asked.model_validate(arguments)
         async with asyncio.timeout(ANSWER_S):
             answer = await tool.run(call_of(door, caller, context), asked)
-        return succeeded(tool, answer)
+        return told(tool, answer)
     except ValidationError as error:
         return failed(InvalidArguments(f"the arguments are wrong: {explain(error)}"), named)
     except TimeoutError:
@@ -90,7 +90,9 @@ async def answered(door: Door, tool: ToolSpec, arguments: dict[str, Any], contex
         return failed(Unexpected("PML made a mistake; its log says more"), named)
 
 
-def succeeded(tool: ToolSpec, answer: Answer) -> CallToolResult:
-    """The answer, structured and as a short text."""
-    content = TextContent(text=tool.render(answer))
-    return CallToolResult(content=[content], structured_content=answer.model_dump(mode="json"))
+def told(tool: ToolSpec, answer: Answer) -> CallToolResult:
+    """The answer, structured and as a short text; where what was asked for failed, as an error."""
+    text, failure = tool.render(answer), tool.failure(answer)
+    if failure is not None:
+        return failed(failure, getattr(answer, "run_id", None), text)
+    return CallToolResult(content=[TextContent(text=text)], structured_content=answer.model_dump(mode="json"))

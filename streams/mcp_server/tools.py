@@ -8,6 +8,7 @@ from typing import Any
 
 from mcp_types import Tool, ToolAnnotations
 
+from pml.schemas.errors import PMLError
 from pml.streams.gateway.tokens import Scope
 from pml.streams.mcp_server import decisions, execute, lookups, run_answer, task_result
 from pml.streams.mcp_server.shapes import Answer, Asked, schema_of
@@ -15,7 +16,12 @@ from pml.streams.mcp_server.shapes import Answer, Asked, schema_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec:
-    """One tool. `hints`: read-only, destructive, idempotent, open world, as CONTRACT.md has them."""
+    """One tool.
+
+    Attributes:
+        hints: read-only, destructive, idempotent, open world, as CONTRACT.md has them.
+        failure: the error that an answer is told as, where what was asked for failed.
+    """
 
     name: str
     title: str
@@ -25,6 +31,7 @@ class ToolSpec:
     run: Callable[..., Awaitable[Answer]]
     answer: type[Answer] = run_answer.RunAnswer
     render: Callable[[Any], str] = run_answer.render
+    failure: Callable[[Any], PMLError | None] = lambda answer: None
 
     @property
     def scope(self) -> Scope:
@@ -61,6 +68,7 @@ _ALL = (
         hints=STARTS,
         asked=execute.ExecuteAsked,
         run=execute.execute,
+        failure=run_answer.failure_of,
     ),
     ToolSpec(
         name="pml_get_run",
@@ -97,6 +105,7 @@ _ALL = (
         hints=GOES_ON,
         asked=decisions.ContinueAsked,
         run=decisions.continue_run,
+        failure=run_answer.failure_of,
     ),
     ToolSpec(
         name="pml_replan",
@@ -105,6 +114,7 @@ _ALL = (
         hints=STARTS,
         asked=decisions.ReplanAsked,
         run=decisions.replan,
+        failure=run_answer.failure_of,
     ),
     ToolSpec(
         name="pml_abort",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +12,7 @@ from pml.schemas.base import Coordinate
 from pml.schemas.events import RunCounts
 from pml.streams.mcp_server.bounds import ANSWER_BYTES_MAX, wire_bytes
 from pml.streams.mcp_server.run_answer import DagAnswer, RunAnswer, ended_and_early, render, run_answer
-from pml.streams.mcp_server.server import succeeded
+from pml.streams.mcp_server.server import told
 from pml.streams.mcp_server.tools import TOOLS
 from pml.streams.run_summary import RunSummary, TaskSummary
 
@@ -20,9 +21,11 @@ WIDE = st.text(alphabet=st.sampled_from('a"\\\né😀\x01'), max_size=8)
 
 
 def size(answer: RunAnswer) -> int:
-    """The bytes of the whole answer on the wire."""
-    told = succeeded(TOOLS["pml_get_run"], answer)
-    return wire_bytes(told.model_dump(mode="json", by_alias=True, exclude_none=True))
+    """The bytes of the whole answer on the wire, where it is told as a success and where as an error."""
+    both = [told(TOOLS[name], answer) for name in ("pml_get_run", "pml_execute")]
+    assert [answered.is_error for answered in both] == [False, True]
+    assert both[1].structured_content["details"] == {"run": both[0].structured_content}
+    return max(wire_bytes(answered.model_dump(mode="json", by_alias=True)) for answered in both)
 
 
 def asked_of_a_person(text: str) -> dict[str, Any]:
@@ -71,6 +74,29 @@ def test_whatever_a_run_holds_its_answer_has_room(
     assert size(answer) <= ANSWER_BYTES_MAX
     assert len(answer.tasks) + answer.tasks_omitted == tasks
     assert len(answer.waits_for) + answer.waits_omitted == waits
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "code", "message"),
+    [
+        ("failed", {"code": "TASK_FAILED", "message": "n1"}, "TASK_FAILED", "the run failed: n1"),
+        ("aborted", {"code": "ABORTED", "message": "enough"}, "ABORTED", "the run was aborted: enough"),
+        ("aborted", None, "RUN_FAILED", "the run was aborted"),
+    ],
+)
+def test_a_run_that_failed_is_no_success(
+    status: str, error: dict[str, Any] | None, code: str, message: str
+) -> None:
+    answer = run_answer(RunSummary("run_1", "s1", "local", status, error=error))
+
+    for name in ("pml_execute", "pml_continue", "pml_replan"):
+        answered = told(TOOLS[name], answer)
+        assert answered.is_error
+        body = answered.structured_content
+        assert (body["code"], body["message"], body["run_id"]) == (code, message, "run_1")
+        assert answered.content[0].text.startswith(f"run_1 (session s1) {status}")
+    for name in ("pml_get_run", "pml_abort"):
+        assert not told(TOOLS[name], answer).is_error
 
 
 def test_a_small_run_is_told_whole() -> None:

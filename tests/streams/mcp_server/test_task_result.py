@@ -15,7 +15,7 @@ from pml.schemas.calls import ToolResult
 from pml.streams.gateway.runs import NoSuchTask
 from pml.streams.mcp_server.bounds import ANSWER_BYTES_MAX, wire_bytes
 from pml.streams.mcp_server.failures import InvalidArguments, NoResult
-from pml.streams.mcp_server.server import succeeded
+from pml.streams.mcp_server.server import told
 from pml.streams.mcp_server.task_result import (
     PageAnswer,
     TaskResultAsked,
@@ -56,8 +56,8 @@ def test_pages_put_together_are_the_result(text: str, repeat: int, limit: int) -
     for part in found:
         assert len(part.text) <= limit
         assert part.total == len(whole)
-        told = succeeded(TOOLS["pml_get_task_result"], part)
-        assert wire_bytes(told.model_dump(mode="json", by_alias=True)) <= ANSWER_BYTES_MAX
+        answered = told(TOOLS["pml_get_task_result"], part)
+        assert wire_bytes(answered.model_dump(mode="json", by_alias=True)) <= ANSWER_BYTES_MAX
 
 
 def test_a_page_of_plain_text_is_as_long_as_was_asked_for() -> None:
