@@ -287,12 +287,13 @@ async def _answer(events: EventConsumer, submission: Submission) -> Event:
             continue
         if cause.offset == submission.offset and cause.partition == submission.partition:
             if isinstance(event.data, CommandRejected):
-                raise _refused(event.data)
+                raise rejection(event.data)
             return event
     raise AssertionError("a consumer without an end ended")
 
 
-def _refused(data: CommandRejected) -> Refused:
+def rejection(data: CommandRejected) -> Refused:
+    """The error that a rejected command is told as: with the code and message of the answer."""
     details = dict(data.error.get("details") or {})
     message = str(data.error.get("message", "the command was rejected"))
     code = str(data.error.get("code", Refused.code))

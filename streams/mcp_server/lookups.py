@@ -8,8 +8,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from pml.schemas.base import Name
-from pml.schemas.errors import PMLError, Refused, StoreUnavailable
+from pml.schemas.commands import RunStart
+from pml.schemas.errors import PMLError, StoreUnavailable
 from pml.schemas.events import CommandRejected, Event, RunStarted
+from pml.streams.client import rejection
 from pml.streams.mcp_server.bounds import STRUCTURED_BYTES_MAX, TEXT_BYTES_MAX, cut, cut_bytes, wire_bytes
 from pml.streams.mcp_server.door import Call
 from pml.streams.mcp_server.following import NOBODY_YET, dag_after
@@ -139,16 +141,18 @@ async def events_of(call: Call, run_id: str, session: str | None) -> list[Event]
 
 
 def begun(events: list[Event]) -> list[Event]:
-    """The events of a run that was begun; one that was refused is no run.
+    """The events of a run that was begun.
 
     Raises:
-        Refused: it was; with the code and message of the answer.
+        Refused: it was not; with the code and message of the answer.
+        NoSuchRun: nobody asked for it.
     """
-    if not any(isinstance(event.data, RunStarted) for event in events):
-        for event in events:
-            if isinstance(event.data, CommandRejected):
-                raise _refused(event.data)
-    return events
+    if any(isinstance(event.data, RunStarted) for event in events):
+        return events
+    for event in events:
+        if isinstance(event.data, CommandRejected) and event.data.command_type == RunStart.TYPE:
+            raise rejection(event.data)
+    raise NoSuchRun("nobody asked for this run")
 
 
 async def session_for(call: Call, run_id: str, session: str | None) -> str:
@@ -174,14 +178,6 @@ def _told(error: PMLError) -> PMLError:
         )
     if isinstance(error, StoreUnavailable):
         return StoreUnavailable("the store of runs does not answer; with `session` the log is read instead")
-    return error
-
-
-def _refused(data: CommandRejected) -> Refused:
-    error = Refused(
-        str(data.error.get("message", "the run was refused")), **(data.error.get("details") or {})
-    )
-    error.code = str(data.error.get("code", error.code))
     return error
 
 

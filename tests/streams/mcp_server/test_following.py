@@ -23,6 +23,7 @@ from pml.streams.mcp_server.door import Remembered, derived_session
 from pml.streams.mcp_server.failures import failed
 from pml.streams.mcp_server.following import NOBODY_YET, Watch, going_on
 from pml.streams.mcp_server.lookups import RunRow, as_many_as_fit, begun
+from pml.streams.run_history import NoSuchRun
 from tests.streams.mcp_server.clients import SENT
 
 PLACE = Coordinate(topic="pml.commands", partition=3, offset=1)
@@ -169,6 +170,9 @@ def test_a_run_that_was_refused_is_no_run() -> None:
     with pytest.raises(Refused, match="no such tool") as raised:
         begun([rejected])
     assert (raised.value.code, raised.value.details) == ("UNKNOWN_TOOL", {"tool": "nope:x"})
+    other = event(1, CommandRejected(command_type="run.abort", error={"code": "NO_SUCH_RUN", "message": ""}))
+    with pytest.raises(NoSuchRun):
+        begun([other])
     events = [event(0, started()), rejected]
     assert begun(events) == events
 
