@@ -97,7 +97,7 @@ CUTS = (
     Cut(preview=240, message=2_000, result=10_240, tasks=500, waits=50),
     Cut(preview=120, message=500, result=4_000, tasks=200, waits=20),
     Cut(preview=60, message=200, result=1_000, tasks=60, waits=10),
-    Cut(preview=0, message=60, result=0, tasks=15, waits=3),
+    Cut(preview=0, message=40, result=0, tasks=8, waits=2),
 )
 
 
@@ -179,7 +179,7 @@ def _wait(summary: RunSummary, name: str, asked: dict[str, Any], most: Cut) -> W
         until=asked["expires_at"],
         how=f"A person decides: `pml approvals approve {place}` or `pml approvals reject {place}`",
         task_id=asked["task_id"],
-        tool=cut(asked["tool"], 200),
+        tool=cut(asked["tool"], 100),
         arguments=_text(_json(asked.get("arguments")), most.message),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pml.schemas.base import Coordinate
@@ -39,6 +39,8 @@ def asked_of_a_person(text: str) -> dict[str, Any]:
     }
 
 
+@example("😀", 1_300, 500, 200, 500)
+@example("😀", 139, 15, 3, 0)
 @settings(max_examples=30, deadline=None)
 @given(
     text=WIDE,
