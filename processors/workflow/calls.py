@@ -70,7 +70,7 @@ def call_needs(session: Session) -> set[Address]:
     asking = (item for item in session.internals.values() if item.tool in READS_COMMAND)
     found: set[Address] = {session.runs[item.run_id].payload for item in asking}
     for item in wanted(session):
-        found |= {item.run.payload, *item.run.replans, *_plans(item)}
+        found |= {item.run.payload, *item.run.expansions, *_plans(item)}
         if item.run.graph is not None:
             results = (item.run.task(name).result for name in item.run.node(item.task_id).references)
             found.update(address for address in results if address)
@@ -95,12 +95,12 @@ def _arguments(item: Wanted, payloads: Payloads) -> dict[str, Any] | None:
     start = payloads.get(item.run.payload)
     plans = (payloads.get(address) for address in _plans(item))
     plan = next((plan for plan in plans if plan is not None and has_task(plan, item.task_id)), None)
-    grown = [payloads[address] for address in item.run.replans if address in payloads]
-    if start is None or plan is None or len(grown) < len(item.run.replans):
+    expansions = [payloads[address] for address in item.run.expansions if address in payloads]
+    if start is None or plan is None or len(expansions) < len(item.run.expansions):
         return None
     fields = RecordedFields(dict(item.call.mapped))
     results = Results(item.run, payloads, addresses_of(item.sources))
-    values = Values(context_of(start, grown), results, fields)
+    values = Values(context_of(start, expansions), results, fields)
     # What was optional and had no value then has none now: nothing is required a second time.
     resolved = resolve(full_arguments(plan, item.task_id), values, required=frozenset())
     if not isinstance(resolved, Resolved):

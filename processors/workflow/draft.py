@@ -159,8 +159,8 @@ class Draft:
         Raises:
             PayloadGone: a command, or what a program turned out to do, is past its retention.
         """
-        plans = [self.payload(address) for address in run.replans]
-        context = context_of(self.payload(run.payload), plans)
+        expansions = [self.payload(address) for address in run.expansions]
+        context = context_of(self.payload(run.payload), expansions)
         return Values(context, Results(run, self._payloads, sources))
 
 
@@ -196,10 +196,10 @@ def full_context(start: RunStart) -> dict[str, Any]:
     return {**(start.workflow.context if start.workflow else {}), **start.context}
 
 
-def context_of(start: RunStart, plans: Iterable[Plan]) -> dict[str, Any]:
+def context_of(start: RunStart, expansions: Iterable[ToolResult]) -> dict[str, Any]:
     """The context of a run: what its command gives, over what its program has where nothing is given."""
-    written = (plan for plan in plans if isinstance(plan, ToolResult))
-    defaults = {name: value for plan in written for name, value in _analysed(plan).get("context", {}).items()}
+    written = (_analysed(plan).get("context", {}) for plan in expansions)
+    defaults = {name: value for context in written for name, value in context.items()}
     return {**defaults, **full_context(start)}
 
 

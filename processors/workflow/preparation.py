@@ -188,7 +188,7 @@ def started_fields(draft: Draft, prepared: Prepared) -> dict[str, Any]:
         "effect": prepared.granted.effect,
         "touches": prepared.touches,
         "cacheable": permission.cacheable,
-        "ttl_s": _ttl_ms(draft.catalog, prepared) / 1_000,
+        "ttl_s": ttl_ms(draft.catalog, prepared) / 1_000,
         "timeout_ms": timeout_ms,
         "deadline_at": to_rfc3339(
             draft.now_ms + policy.queue_timeout_ms + timeout_ms + policy.bridge_grace_ms
@@ -199,8 +199,11 @@ def started_fields(draft: Draft, prepared: Prepared) -> dict[str, Any]:
     }
 
 
-def _ttl_ms(catalog: Catalog, prepared: Prepared) -> int:
-    """What others share is joined while it runs and not kept any longer (DESIGN §4, condition 3)."""
+def ttl_ms(catalog: Catalog, prepared: Prepared) -> int:
+    """How old a result may be that serves a call.
+
+    What others share is joined while it runs and not kept any longer: 0 (DESIGN §4, condition 3).
+    """
     permission = prepared.granted.permission
     if permission.shared:
         return 0

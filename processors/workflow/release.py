@@ -11,7 +11,7 @@ from pml.processors.workflow.evolve import joined_calls
 from pml.processors.workflow.graph import OTHERWISE, Node
 from pml.processors.workflow.inquiries import give_up_overtaken_inquiries
 from pml.processors.workflow.plans import score_overtaken
-from pml.processors.workflow.preparation import Prepared, Unprepared, prepare, started_fields
+from pml.processors.workflow.preparation import Prepared, Unprepared, prepare, started_fields, ttl_ms
 from pml.processors.workflow.settling import (
     as_served_by,
     complete_task,
@@ -125,7 +125,7 @@ def find_entry(draft: Draft, run: Run, prepared: Prepared) -> Speculation | None
         (
             entry
             for entry in draft.session.speculations.values()
-            if _same_call(entry, prepared) and _usable(draft, entry)
+            if _same_call(entry, prepared) and _usable(draft, entry, ttl_ms(draft.catalog, prepared))
         ),
         None,
     )
@@ -141,15 +141,18 @@ def _same_call(entry: Speculation, prepared: Prepared) -> bool:
     )
 
 
-def _usable(draft: Draft, entry: Speculation) -> bool:
-    """Whether a result is fresh and can still be had, or is on its way and no older than it may be."""
+def _usable(draft: Draft, entry: Speculation, ttl_ms: int) -> bool:
+    """Whether a result is fresh and can still be had, or is on its way and no older than it may be.
+
+    An operator who shortens a TTL means what waits already, too.
+    """
     if entry.stale:
         return False
+    fresh = entry.call.started_ms + min(entry.call.ttl_ms, ttl_ms) > draft.now_ms
     if entry.result is None:
         # What is never kept (TTL 0) may be joined for as long as it runs.
-        young = not entry.call.ttl_ms or entry.call.started_ms + entry.call.ttl_ms > draft.now_ms
-        return entry.status == "running" and young
-    return entry.expires_ms > draft.now_ms and draft.has(entry.result)
+        return entry.status == "running" and (fresh or not (entry.call.ttl_ms and ttl_ms))
+    return fresh and draft.has(entry.result)
 
 
 def _emit_started(

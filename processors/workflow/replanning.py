@@ -70,7 +70,7 @@ def _check(draft: Draft, run: Run, data: RunReplan) -> None:
         Refused, WorkflowInvalid: as for `replan_run`.
     """
     assert run.graph is not None
-    if sum(address[0] == run.payload[0] for address in run.replans) >= REPLANS_MAX:
+    if len(run.replans) - len(run.expansions) >= REPLANS_MAX:
         raise ReplanLimit(f"{run.run_id} was replanned {REPLANS_MAX} times; abort it and begin another run")
     busy = [name for name, task in run.tasks.items() if task.status == "running" or task.awaits_approval]
     if busy:

@@ -265,6 +265,11 @@ class Run:
         """Whether it has not ended."""
         return self.status in {"running", "waiting"}
 
+    @property
+    def expansions(self) -> tuple[Address, ...]:
+        """Those of the plans that are no command: what a program turned out to do."""
+        return tuple(address for address in self.replans if address[0] != self.payload[0])
+
     def written_at(self, plan: int) -> Address:
         """Where the command rests that wrote down a plan: the start, or a replan by its number."""
         return self.replans[plan - 1] if plan else self.payload

@@ -206,11 +206,17 @@ class Promises:
             entry
             for entry in before.speculations.values()
             if entry.status == "running" and not entry.stale and entry.tool == data.tool
-            and (not entry.call.ttl_ms or entry.call.started_ms + entry.call.ttl_ms > occurred_ms(event))
+            and (not entry.call.ttl_ms or self._young(entry, data.tool, occurred_ms(event)))
             and entry.call.arguments_hash == data.arguments_hash and entry.call.definition == data.definition
         ]  # fmt: skip
         if on and data.cacheable:
             self.ledger.check("a real call joins the same call that runs", not same, lambda: event.id)
+
+    def _young(self, entry: Any, tool: str, at_ms: int) -> bool:
+        """Whether a call that runs is no older than it was, and since is, allowed to be."""
+        recent = [ttl_ms(tool, catalog) for catalog in self._recent(self.ledger.loop.time())]
+        allowed_ms = min([entry.call.ttl_ms, *(found for found in recent if found is not None)])
+        return bool(entry.call.started_ms + allowed_ms > at_ms)
 
     def _completed(self, life: Life, before: Session, event: Event, now_s: float) -> None:
         data: Any = event.data
