@@ -239,11 +239,11 @@ def _key_without_arguments() -> list[Patch]:
 
 
 def _results_never_expire() -> list[Patch]:
-    def started_fields(draft: Any, prepared: Any) -> dict[str, Any]:
-        return {**real(draft, prepared), "ttl_s": 86_400.0}
+    def ttl_ms(found: Any, prepared: Any) -> int:
+        return real(found, prepared) and 86_400_000
 
-    real = preparation.started_fields
-    return [(preparation, "started_fields", started_fields)]
+    real = preparation.ttl_ms
+    return [(preparation, "ttl_ms", ttl_ms)]
 
 
 def _anything_is_cached() -> list[Patch]:
