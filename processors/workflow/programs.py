@@ -29,6 +29,7 @@ from pml.schemas.sanitiser import sanitise
 from pml.schemas.structure import (
     CapabilityNode,
     DecisionNode,
+    LoopNode,
     Structure,
     StructureNode,
     StructureParameter,
@@ -179,9 +180,15 @@ def _safe_node(node: StructureNode) -> StructureNode:
         case TaskNode(arguments=arguments) | CapabilityNode(arguments=arguments):
             safe = {name: safe_argument(name, value) for name, value in arguments.items()}
             return node.model_copy(update={"arguments": safe})
-        case DecisionNode(condition=condition, expression=expression, code=code):
+        case DecisionNode(condition=condition, expression=expression, code=code, names=names):
             texts = {"condition": condition, "expression": expression, "code": code}
-            return node.model_copy(update={name: safe_text(text) or text for name, text in texts.items()})
+            told: dict[str, Any] = {name: safe_text(text) or text for name, text in texts.items()}
+            told["names"] = {name: safe_argument(name, value) for name, value in names.items()}
+            return node.model_copy(update=told)
+        case LoopNode(items=items, each=each):
+            told = {"items": safe_argument("items", items)}
+            told["each"] = None if each is None else safe_argument("each", each)
+            return node.model_copy(update=told)
     return node
 
 

@@ -51,11 +51,10 @@ def dag_after(dag: DagAnswer | None, event: Event) -> DagAnswer | None:
 
 def _analysed(dag: DagAnswer, data: InternalEnded) -> DagAnswer:
     answer = data.answer or {}
-    reasons = answer.get("reasons") or ([data.error.message] if data.error else [])
     return dag.model_copy(
         update={
             "mode": answer.get("mode"),
-            "reason": "; ".join(map(str, reasons)) or None,
+            "reason": data.error.message if data.error else None,
             "tools_discovered": _tools(answer.get("structure")),
         }
     )

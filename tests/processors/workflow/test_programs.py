@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pml.processors.workflow.programs import ANALYSE_TIMEOUT_MS
+from pml.processors.capabilities.analysing import structure_of
+from pml.processors.workflow.programs import ANALYSE_TIMEOUT_MS, _safe_structure
 from pml.schemas.analysis import ANALYSE_TOOL
 from pml.schemas.commands import Code, RunStart
 from tests.processors.session_world import SessionWorld, data_of
@@ -109,6 +110,22 @@ def test_a_literal_that_looks_like_a_secret_is_called_with_and_not_kept(world: S
     assert world.open_calls[world.call_of("n1")].arguments == {"query": secret}
     assert world.events[0].data.code.redacted  # type: ignore[attr-defined]
     assert all(secret not in event.model_dump_json() for event in world.events)
+
+
+def test_no_node_of_a_structure_keeps_a_secret() -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    lines = (
+        f"for x in ['{secret}', args.more]:",
+        f"    await mcp.s.one(x=x, y='{secret}')",
+        f"if len(args.more) > 1 and args.more != '{secret}':",
+        f"    await mcp.s.two(z=['{secret}', args.more])",
+        "for each in (await mcp.s.list()).items:",
+        f"    await mcp.s.three(k=['{secret}', each])",
+    )
+    structure = structure_of("\n".join(lines), "python")
+    assert {node.type for node in structure.nodes} >= {"task", "decision", "loop"}
+    assert secret in structure.model_dump_json()
+    assert secret not in _safe_structure(structure).model_dump_json()
 
 
 def test_nobody_who_analyses_in_time_fails_the_run(world: SessionWorld) -> None:

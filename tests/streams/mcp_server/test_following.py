@@ -103,12 +103,11 @@ def test_a_program_that_is_a_dag() -> None:
 
 
 def test_a_program_that_is_none_says_why() -> None:
-    watch = watched(
-        started(CODE), analysed({"mode": "sandbox", "reasons": ["line 1: a while loop", "line 9: try"]})
-    )
+    error = CallError(code="NOT_A_DAG", message="the program does not run as a DAG: line 1: `while`")
+    watch = watched(started(CODE), analysed(None, error))
 
     assert watch.dag is not None
-    assert (watch.dag.mode, watch.dag.reason) == ("sandbox", "line 1: a while loop; line 9: try")
+    assert (watch.dag.tasks_count, watch.dag.reason) == (None, error.message)
 
 
 def test_a_program_that_nobody_understood_says_why() -> None:
