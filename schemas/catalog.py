@@ -8,7 +8,8 @@ from pydantic import Field, SerializeAsAny
 
 from pml.schemas.base import Json, Record
 from pml.schemas.permissions import PermissionFile
-from pml.schemas.workflow import Decision, Task
+from pml.schemas.structure import Language, StructureParameter
+from pml.schemas.workflow import Argument, Decision, Task
 
 
 class CatalogData(Record):
@@ -144,18 +145,54 @@ class DivergenceRecord(CatalogData):
 
 
 class Capability(CatalogData):
-    """A learned workflow of a tenant: what the guard looks at, and what is inlined where it is called.
+    """A workflow of a tenant that was analysed: what the guard looks at, and what runs where it is called.
 
-    Its tasks name tools, or other capabilities by id; `result` is the reference that its value is.
+    The record's id is `tenant/capability_id`. Its tasks name tools, or other capabilities by id; what differs
+    from use to use are `parameters`, each literal of the original with its value as default; `result` is what
+    its value is.
+
+    Attributes:
+        status: `learned` from its first success on; only such a one answers an intent.
+        not_learned: why it never will be; absent for all others.
+        code: the program that it is from, where it is from one.
+        runs, successes: how many ended, and how many of them well, when this record was written.
     """
 
     KIND = "capability"
 
     tenant: str
     name: str
+    capability_id: str = ""
+    status: Literal["draft", "learned"] = "draft"
+    not_learned: str | None = None
+    source: Literal["code", "dag", "tool"] = "dag"
+    intent: str | None = None
+    language: Language | None = None
+    code: str | None = None
+    parameters: tuple[StructureParameter, ...] = ()
     tasks: tuple[Task, ...] = ()
     decisions: tuple[Decision, ...] = ()
-    result: str | None = None
+    result: Argument | None = None
+    runs: int = 0
+    successes: int = 0
+    created_at: str = ""
+    used_at: str = ""
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The tools that it may call itself, in the order of its tasks."""
+        return tuple(dict.fromkeys(task.tool for task in self.tasks if task.tool is not None))
+
+
+class CapabilityName(CatalogData):
+    """`pml capability rename`: what a person calls a capability; the record's id is the capability's."""
+
+    KIND = "capability_name"
+
+    tenant: str
+    capability_id: str
+    name: str
+    principal: str = "local"
 
 
 class CatalogRecord(Record):
@@ -182,6 +219,7 @@ CATALOG: dict[str, type[CatalogData]] = {
         ThresholdOverride,
         BranchStats,
         Capability,
+        CapabilityName,
         DivergenceRecord,
     )
 }
