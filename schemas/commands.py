@@ -33,9 +33,9 @@ class Code(Model):
 
 
 class RunStart(CommandData):
-    """Run this workflow or this program, or find one for this intent.
+    """Run this workflow or this program, or the learned capability that this intent means.
 
-    `options` are those of a program; a workflow has its own.
+    `options` are those of a program or of what is found; a workflow has its own.
     """
 
     TYPE = "run.start"
@@ -50,8 +50,8 @@ class RunStart(CommandData):
     def _one_of_them(self) -> RunStart:
         if self.workflow is not None and self.code is not None:
             raise ValueError("give either a workflow or code")
-        if self.options is not None and self.code is None:
-            raise ValueError("options go with code; a workflow has its own")
+        if self.options is not None and self.workflow is not None:
+            raise ValueError("options go with code or an intent; a workflow has its own")
         return self
 
 

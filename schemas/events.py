@@ -66,7 +66,9 @@ class RunCode(Record):
 class RunStarted(EventData):
     """A run begins. `definition` is the workflow with sanitised literals.
 
-    A run that begins with `code` has no tasks yet: `run.expanded` brings them.
+    A run that begins with `code`, or with an intent alone, has no tasks yet: `run.expanded` brings them.
+    `capability_id` says what a workflow is apart from its literals; `defaults` are the names of the context
+    that the workflow itself gives and its command left as they are.
     """
 
     TYPE = "run.started"
@@ -78,6 +80,7 @@ class RunStarted(EventData):
     definition: dict[str, Json]
     code: RunCode | None = None
     context: Json
+    defaults: tuple[str, ...] | None = None
     payload_ref: Coordinate
     payload_hash: str
     deadline_at: str
@@ -109,6 +112,7 @@ class RunEnded(EventData):
     executed_path: tuple[str, ...] = ()
     decisions: dict[str, str] = {}
     workflow_type: str | None = None
+    capability_id: str | None = None
     counts: RunCounts = RunCounts()
     duration_ms: int = 0
     error: dict[str, Any] | None = None

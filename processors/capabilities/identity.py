@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from pml.schemas.canonical import canonical_json
@@ -17,7 +17,17 @@ from pml.schemas.structure import (
     StructureParameter,
     TaskNode,
 )
-from pml.schemas.workflow import Argument, Expression, ListOf, LiteralValue, ObjectOf, Parameter
+from pml.schemas.workflow import (
+    Argument,
+    Expression,
+    ListOf,
+    LiteralValue,
+    ObjectOf,
+    Parameter,
+    Workflow,
+    expressions_in,
+    leaves,
+)
 
 NAME_CHARACTERS_MAX = 60
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
@@ -35,16 +45,54 @@ def parameterised(structure: Structure) -> Structure:
     return structure.model_copy(update={"nodes": nodes, "parameters": tuple(names.known.values())})
 
 
+def parameterised_workflow(
+    workflow: Workflow, defaults: Mapping[str, Any]
+) -> tuple[Workflow, tuple[StructureParameter, ...]]:
+    """The same workflow, in which every literal argument is a parameter, and all that it takes.
+
+    Args:
+        defaults: values of its own parameters where nobody gives others; the rest is required.
+    """
+    own = dict.fromkeys(_parameters(workflow))
+    names = _Names([_own_parameter(name, defaults) for name in own])
+    tasks = tuple(
+        task.model_copy(update={"arguments": _general(task.arguments, names.of_literal)})
+        for task in workflow.tasks
+    )
+    return workflow.model_copy(update={"tasks": tasks}), tuple(names.known.values())
+
+
+def workflow_capability_id(workflow: Workflow) -> str:
+    """As `capability_id`, of a DAG that somebody wrote: its ids of tasks are part of what it is."""
+    numbered = _numbering()
+    general = parameterised_workflow(workflow, {})[0]
+    return _hashed(
+        {
+            "tasks": [
+                {
+                    "id": task.id,
+                    "calls": task.tool or task.capability,
+                    "arguments": _told_arguments(task.arguments, numbered),
+                    "after": sorted(task.depends_on),
+                    "condition": [[condition.node, condition.outcome] for condition in task.condition],
+                    "safe_to_fail": task.safe_to_fail,
+                }
+                for task in general.tasks
+            ],
+            "decisions": [
+                [item.id, _told_expression(item.expression, numbered)] for item in general.decisions
+            ],
+            "result": None if general.result is None else _told_argument(general.result, numbered),
+        }
+    )
+
+
 def capability_id(structure: Structure) -> str:
     """`cap_` and 12 digits that depend on what is done, not on names of variables or on literals.
 
     Programs with the same calls, order, conditions and flow of data have the same one, in either language.
     """
-    numbers: dict[str, int] = {}
-
-    def numbered(name: str) -> str:
-        return f"p{numbers.setdefault(name, len(numbers) + 1)}"
-
+    numbered = _numbering()
     general = parameterised(structure)
     told = {
         "nodes": [_told(node, numbered) for node in general.nodes],
@@ -55,7 +103,7 @@ def capability_id(structure: Structure) -> str:
         ),
         "result": None if general.result is None else _told_argument(general.result, numbered),
     }
-    return f"cap_{hashlib.blake2b(canonical_json(told), digest_size=6).hexdigest()}"
+    return _hashed(told)
 
 
 def capability_name(intent: str, taken: Collection[str]) -> str:
@@ -64,6 +112,31 @@ def capability_name(intent: str, taken: Collection[str]) -> str:
     slug = _SEPARATORS.sub("-", plain).strip("-")[:NAME_CHARACTERS_MAX].strip("-") or "capability"
     numbered = (f"{slug}-{number}" for number in range(2, len(taken) + 3))
     return next(name for name in (slug, *numbered) if name not in taken)
+
+
+def _hashed(told: Any) -> str:
+    return f"cap_{hashlib.blake2b(canonical_json(told), digest_size=6).hexdigest()}"
+
+
+def _numbering() -> Callable[[str], str]:
+    """Names of parameters in the order in which they are told."""
+    numbers: dict[str, int] = {}
+    return lambda name: f"p{numbers.setdefault(name, len(numbers) + 1)}"
+
+
+def _parameters(workflow: Workflow) -> Iterator[str]:
+    """What a workflow takes from outside, in the order in which it is written."""
+    written = [argument for task in workflow.tasks for argument in task.arguments.values()]
+    written += [] if workflow.result is None else [workflow.result]
+    for argument in written:
+        yield from (leaf.parameter_name for leaf in leaves(argument) if isinstance(leaf, Parameter))
+    expressions = [item.text for argument in written for item in expressions_in(argument)]
+    for text in (*expressions, *(decision.expression for decision in workflow.decisions)):
+        yield from _ARGS.findall(text)
+
+
+def _own_parameter(name: str, defaults: Mapping[str, Any]) -> StructureParameter:
+    return StructureParameter(name=name, required=name not in defaults, default=defaults.get(name))
 
 
 class _Names:
@@ -94,6 +167,14 @@ def _with_arguments(
     if not isinstance(node, (TaskNode, CapabilityNode)):
         return node
 
+    return node.model_copy(update={"arguments": _general(node.arguments, of_literal)})
+
+
+def _general(
+    arguments: Mapping[str, Argument], of_literal: Callable[[str, LiteralValue], Parameter]
+) -> dict[str, Argument]:
+    """Arguments with a parameter in place of each literal."""
+
     def general(name: str, value: Argument) -> Argument:
         match value:
             case LiteralValue():
@@ -104,9 +185,7 @@ def _with_arguments(
                 return ListOf(items=tuple(general(name, item) for item in items))
         return value
 
-    return node.model_copy(
-        update={"arguments": {name: general(name, value) for name, value in node.arguments.items()}}
-    )
+    return {name: general(name, value) for name, value in arguments.items()}
 
 
 def _told(node: StructureNode, numbered: Callable[[str], str]) -> dict[str, Any]:
@@ -114,15 +193,17 @@ def _told(node: StructureNode, numbered: Callable[[str], str]) -> dict[str, Any]
     told = node.model_dump(mode="json", exclude={"line", "arguments", "condition", "names", "items", "each"})
     match node:
         case TaskNode(arguments=arguments) | CapabilityNode(arguments=arguments):
-            told["arguments"] = {
-                name: _told_argument(value, numbered) for name, value in sorted(arguments.items())
-            }
+            told["arguments"] = _told_arguments(arguments, numbered)
         case LoopNode(items=items, each=each):
             told["items"] = _told_argument(items, numbered)
             told["each"] = None if each is None else _told_argument(each, numbered)
     if node.type == "decision":
         told["expression"] = _told_expression(node.expression or node.condition, numbered)
     return told
+
+
+def _told_arguments(arguments: Mapping[str, Argument], numbered: Callable[[str], str]) -> dict[str, Any]:
+    return {name: _told_argument(value, numbered) for name, value in sorted(arguments.items())}
 
 
 def _told_argument(value: Argument, numbered: Callable[[str], str]) -> Any:

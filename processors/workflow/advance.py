@@ -208,6 +208,7 @@ def summary(draft: Draft, run: Run) -> dict[str, Any]:
         "executed_path": run.path,
         "decisions": dict(run.decisions),
         "workflow_type": run.workflow_type if run.decisions else None,
+        "capability_id": run.capability_id,
         "counts": counts,
         "duration_ms": draft.now_ms - run.started_ms,
     }

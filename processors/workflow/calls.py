@@ -20,9 +20,10 @@ from pml.schemas.analysis import ANALYSE_TOOL
 from pml.schemas.calls import CallRun
 from pml.schemas.canonical import value_hash
 from pml.schemas.commands import RunStart
+from pml.schemas.matching import MATCH_TOOL
 from pml.schemas.times import to_rfc3339
 
-READS_COMMAND = frozenset({ANALYSE_TOOL})
+READS_COMMAND = frozenset({ANALYSE_TOOL, MATCH_TOOL})
 """Internal calls that are given something of the command that began their run."""
 
 
@@ -136,8 +137,7 @@ def _internal(session: Session, item: Internal, payloads: Payloads) -> CallRun |
 
 
 def internal_call(session: Session, item: Internal, start: RunStart | None) -> CallRun:
-    """The record of a call of the server `pml`: what is small is in the state, a program in its command."""
-    program = {"source": start.code.source} if item.tool in READS_COMMAND and start and start.code else {}
+    """The record of a call of the server `pml`: what is small is in the state, texts are in its command."""
     return CallRun(
         call_id=item.call_id,
         tenant=session.tenant,
@@ -146,12 +146,21 @@ def internal_call(session: Session, item: Internal, start: RunStart | None) -> C
         run_id=item.run_id,
         task_id="",
         tool=item.tool,
-        arguments={**item.arguments, **program},
+        arguments={**item.arguments, **_of_command(item.tool, start)},
         speculative=False,
         effect="read",
         timeout_ms=item.timeout_ms,
         deadline_at=to_rfc3339(item.deadline_ms),
     )
+
+
+def _of_command(tool: str, start: RunStart | None) -> dict[str, Any]:
+    """The texts of a command that an internal call is about, secrets and all."""
+    if start is None or tool not in READS_COMMAND:
+        return {}
+    if tool == MATCH_TOOL:
+        return {"intent": start.intent}
+    return {"source": start.code.source} if start.code else {}
 
 
 def call_run(session: Session, item: Wanted, arguments: dict[str, Any]) -> CallRun:

@@ -33,7 +33,13 @@ def safe_definition(workflow: Workflow) -> dict[str, Any]:
     Raises:
         WorkflowInvalid: it is larger than the log keeps.
     """
-    safe = workflow.model_copy(
+    definition: dict[str, Any] = safe_workflow(workflow).model_dump(mode="json", exclude_none=True)
+    return bounded(definition, "the workflow")
+
+
+def safe_workflow(workflow: Workflow) -> Workflow:
+    """The workflow with sanitised literals and without the context."""
+    return workflow.model_copy(
         update={
             "tasks": tuple(_safe_task(task) for task in workflow.tasks),
             "decisions": tuple(_safe_decision(item) for item in workflow.decisions),
@@ -44,8 +50,6 @@ def safe_definition(workflow: Workflow) -> dict[str, Any]:
             "result": None if workflow.result is None else safe_argument("result", workflow.result),
         }
     )
-    definition: dict[str, Any] = safe.model_dump(mode="json", exclude_none=True)
-    return bounded(definition, "the workflow")
 
 
 def bounded(definition: dict[str, Any], what: str) -> dict[str, Any]:

@@ -103,6 +103,7 @@ def _run_started(session: Session, event: e.Event, data: e.RunStarted) -> Sessio
         graph=build(workflow_of(data.definition)),
         workflow_type=learned_name(data.workflow_type),
         domain=domain_of(data.context),
+        capability_id=data.capability_id,
     )
     return _with_run(session, run)
 

@@ -70,6 +70,7 @@ def _run_replanned(session: Session, event: e.Event, data: e.RunReplanned) -> Se
         graph=graph,
         tasks={name: task for name, task in run.tasks.items() if name in data.kept},
         replans=(*run.replans, address_of(data.payload_ref)),
+        capability_id=None,
         first_failure="",
         waits=replace(run.waits, cleared=first, replanned=event.seq),
     )
@@ -81,7 +82,10 @@ def _run_expanded(session: Session, event: e.Event, data: e.RunExpanded) -> Sess
     graph = build(Workflow.model_validate(data.definition), data.kept, data.number)
     replans = (*run.replans, address_of(data.payload_ref))
     name = learned_name(data.workflow_type)
-    return with_run(session, replace(run, graph=graph, replans=replans, workflow_type=name))
+    expanded = replace(
+        run, graph=graph, replans=replans, workflow_type=name, capability_id=data.capability_id
+    )
+    return with_run(session, expanded)
 
 
 def _run_retried(session: Session, event: e.Event, data: e.RunRetried) -> Session:

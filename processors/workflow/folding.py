@@ -12,6 +12,10 @@ from pml.schemas import events as e
 from pml.schemas.analysis import ANALYSE_TOOL
 from pml.schemas.base import Coordinate
 from pml.schemas.errors import LogCorrupted
+from pml.schemas.matching import MATCH_TOOL
+
+AWAITED = frozenset({ANALYSE_TOOL, MATCH_TOOL})
+"""The internal calls that bring a run its tasks."""
 
 V = TypeVar("V")
 
@@ -43,7 +47,7 @@ def with_task(session: Session, run: Run, task_id: str, task: TaskState) -> Sess
 def awaited(session: Session, run_id: str) -> tuple[Internal, ...]:
     """The internal calls that a run waits for: before their answers it neither goes on nor ends."""
     return tuple(
-        item for item in session.internals.values() if item.run_id == run_id and item.tool == ANALYSE_TOOL
+        item for item in session.internals.values() if item.run_id == run_id and item.tool in AWAITED
     )
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pml.processors.workflow.advance import advance
+from pml.processors.workflow.answering import end_internal
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.folding import coordinate_of
 from pml.processors.workflow.inputs import payload_value
-from pml.processors.workflow.internal import end_recall
 from pml.processors.workflow.preparation import Unprepared, prepare
-from pml.processors.workflow.programs import end_analysis
 from pml.processors.workflow.release import start_task
 from pml.processors.workflow.settling import (
     complete_task,
@@ -21,7 +20,6 @@ from pml.processors.workflow.settling import (
 )
 from pml.processors.workflow.state import Call, Run, Speculation, TaskState
 from pml.processors.workflow.verification import chosen, end_verification, note_hit
-from pml.schemas.analysis import ANALYSE_TOOL
 from pml.schemas.calls import CallEnded, CallError
 from pml.schemas.canonical import canonical_json, keyed_hash
 from pml.schemas.errors import PayloadGone
@@ -36,8 +34,7 @@ def end_call(draft: Draft, outcome: CallEnded) -> None:
     """Settle everybody who waits for a call; an answer that nobody waits for changes nothing."""
     internal = draft.session.internals.get(outcome.call_id)
     if internal is not None:
-        end = end_analysis if internal.tool == ANALYSE_TOOL else end_recall
-        end(draft, internal, outcome)
+        end_internal(draft, internal, outcome)
         return
     if outcome.call_id in draft.session.verifications:
         end_verification(draft, outcome)

@@ -12,11 +12,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from pml.processors.workflow.advance import advance, fail_run
-from pml.processors.workflow.check import checked_graph
-from pml.processors.workflow.definitions import bounded, safe_argument, safe_definition, safe_text
-from pml.processors.workflow.draft import Draft, full_context
-from pml.processors.workflow.folding import coordinate_of
-from pml.processors.workflow.graph import build
+from pml.processors.workflow.definitions import bounded, safe_argument, safe_text
+from pml.processors.workflow.draft import Draft
+from pml.processors.workflow.expanding import expanded
 from pml.processors.workflow.internal import ask_memory, begin_internal, end_with, error_of, give_up
 from pml.processors.workflow.settling import safe_error
 from pml.processors.workflow.state import Internal
@@ -24,7 +22,6 @@ from pml.schemas.analysis import ANALYSE_TOOL, AnalyseAnswer
 from pml.schemas.calls import CallEnded, CallError
 from pml.schemas.commands import Code
 from pml.schemas.errors import PMLError, Refused, WorkflowInvalid
-from pml.schemas.events import RunExpanded
 from pml.schemas.sanitiser import sanitise
 from pml.schemas.structure import (
     CapabilityNode,
@@ -66,15 +63,17 @@ def end_analysis(draft: Draft, item: Internal, outcome: CallEnded) -> None:
     """The program of a run is understood and begins, or the run fails with the reason."""
     try:
         answer = _answer(outcome)
-        kept = _kept(answer)
-        expanded = _expanded(draft, item.run_id, answer)
+        kept = _kept(draft, item.run_id, answer)
+        begun = expanded(
+            draft, item.run_id, _workflow(answer), answer.structure.parameters, answer.capability_id
+        )
     except PMLError as error:
         failure = CallError(code=error.code, type="VALIDATION", message=error.message)
         end_with(draft, item, None, safe_error(failure), outcome.duration_ms)
         fail_run(draft, item.run_id, error)
         return
     end_with(draft, item, kept, None, outcome.duration_ms)
-    draft.emit(expanded, draft.run(item.run_id))
+    draft.emit(begun, draft.run(item.run_id))
     ask_memory(draft, item.run_id)
     advance(draft, item.run_id)
 
@@ -98,30 +97,6 @@ def _answer(outcome: CallEnded) -> AnalyseAnswer:
         raise Unanalysed(error_of(outcome)) from None
 
 
-def _expanded(draft: Draft, run_id: str, answer: AnalyseAnswer) -> RunExpanded:
-    """
-    Raises:
-        WorkflowInvalid: the program cannot run as it is written, or not with this context.
-    """
-    run = draft.run(run_id)
-    assert run.graph is not None
-    workflow = _workflow(answer).model_copy(update={"options": run.graph.options})
-    _check_parameters(answer.structure, full_context(draft.payload(run.payload)))
-    checked_graph(workflow, draft.catalog.servers)
-    definition, number = safe_definition(workflow), len(run.replans) + 1
-    graph = build(workflow, {}, number)
-    return RunExpanded(
-        number=number,
-        capability_id=answer.capability_id,
-        workflow_type=answer.capability_id,
-        definition=definition,
-        kept={},
-        payload_ref=coordinate_of(draft.source.address),
-        layers=len(graph.layers),
-        tasks=len(graph.nodes),
-    )
-
-
 def _workflow(answer: AnalyseAnswer) -> Workflow:
     """
     Raises:
@@ -134,30 +109,21 @@ def _workflow(answer: AnalyseAnswer) -> Workflow:
     return answer.workflow
 
 
-def _check_parameters(structure: Structure, context: dict[str, Any]) -> None:
-    """
-    Raises:
-        WorkflowInvalid: the context does not give all that the program takes.
-    """
-    absent = [item.name for item in structure.parameters if item.required and item.name not in context]
-    if absent:
-        message = f"the program takes {', '.join(absent)}, which the context does not give"
-        raise WorkflowInvalid("MISSING_PARAMETER", message, missing=absent)
-
-
-def _kept(answer: AnalyseAnswer) -> dict[str, Any]:
-    """What the log keeps of an analysis.
+def _kept(draft: Draft, run_id: str, answer: AnalyseAnswer) -> dict[str, Any]:
+    """What the log keeps of an analysis: all that a capability's record is made of.
 
     Raises:
         WorkflowInvalid: the structure is larger than the log keeps.
     """
+    start = draft.payload(draft.run(run_id).payload)
     kept = {
         "language": answer.language,
         "capability_id": answer.capability_id,
         "mode": answer.mode,
         "structure": _safe_structure(answer.structure).model_dump(mode="json", exclude_none=True),
     }
-    return bounded(kept, "the structure of the program")
+    told = {"intent": safe_text(start.intent), "source": safe_text(start.code.source)}
+    return bounded(kept, "the structure of the program") | told
 
 
 def _safe_structure(structure: Structure) -> Structure:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pml.processors.workflow.aborting import stop
 from pml.processors.workflow.advance import advance
+from pml.processors.workflow.answering import give_up_internal
 from pml.processors.workflow.approvals import reach_approval
 from pml.processors.workflow.deciding import reach_decision
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.inquiries import reach_inquiry
-from pml.processors.workflow.internal import give_up
 from pml.processors.workflow.outcomes import call_again, retry_at_ms
-from pml.processors.workflow.programs import give_up_analysis
 from pml.processors.workflow.settling import (
     abandon_call,
     end_speculation,
@@ -20,7 +19,6 @@ from pml.processors.workflow.settling import (
 )
 from pml.processors.workflow.state import TaskState
 from pml.processors.workflow.verification import give_up_overdue
-from pml.schemas.analysis import ANALYSE_TOOL
 from pml.schemas.calls import CallError
 from pml.schemas.commands import Command, DeadlineReach
 
@@ -67,7 +65,7 @@ def reach_deadline(draft: Draft, command: Command, data: DeadlineReach) -> None:
 def _give_up_internal(draft: Draft, name: str) -> None:
     item = draft.session.internals.get(name)
     if item is not None and item.deadline_ms <= draft.now_ms:
-        (give_up_analysis if item.tool == ANALYSE_TOOL else give_up)(draft, item)
+        give_up_internal(draft, item)
 
 
 def _give_up_speculation(draft: Draft, data: DeadlineReach) -> None:

@@ -271,6 +271,7 @@ def _run_in(item: list[Any], topics: list[str], graph: Graph | None) -> Run:
         waits=_waits_in(item[18]) if len(item) > 18 and item[18] is not None else NO_WAITS,
         replans=_replans_in(item[18], topics) if len(item) > 18 and item[18] is not None else (),
         plans={task_id: _plan_in(row) for task_id, row in (item[19] if len(item) > 19 else {}).items()},
+        capability_id=item[20] if len(item) > 20 else None,
     )
 
 
@@ -332,6 +333,8 @@ def _rare_out(run: Run, topics: list[str]) -> list[Any]:
     plain = run.waits == NO_WAITS and not run.replans
     waits = None if plain else _waits_out(run, topics)
     plans = {task_id: _values(plan) for task_id, plan in run.plans.items()}
+    if run.capability_id is not None:
+        return [waits, plans, run.capability_id]
     return [waits, plans] if plans else [waits] if waits else []
 
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from pml.processors.capabilities.identity import workflow_capability_id
 from pml.processors.workflow.advance import advance
 from pml.processors.workflow.check import checked_graph
-from pml.processors.workflow.definitions import DEFINITION_BYTES_MAX, safe_definition, safe_text
+from pml.processors.workflow.definitions import (
+    DEFINITION_BYTES_MAX,
+    safe_definition,
+    safe_text,
+    safe_workflow,
+)
 from pml.processors.workflow.draft import Draft, full_context
 from pml.processors.workflow.folding import coordinate_of
 from pml.processors.workflow.graph import build
 from pml.processors.workflow.internal import ask_memory
+from pml.processors.workflow.matching import begin_match
 from pml.processors.workflow.obedience import Conflict, SessionFull
 from pml.processors.workflow.programs import begin_analysis
 from pml.processors.workflow.state import Run, Session
+from pml.schemas.base import Json
 from pml.schemas.canonical import value_hash
 from pml.schemas.commands import Code, Command, RunStart
 from pml.schemas.errors import PMLError, WorkflowInvalid
@@ -43,9 +51,11 @@ def start_run(draft: Draft, command: Command, data: RunStart, known: Session | N
         return
     if data.code is not None:
         begin_analysis(draft, run_id, data.code)
-        return
-    ask_memory(draft, run_id)
-    advance(draft, run_id)
+    elif data.workflow is None:
+        begin_match(draft, run_id)
+    else:
+        ask_memory(draft, run_id)
+        advance(draft, run_id)
 
 
 def content_hash(draft: Draft, data: RunStart) -> str:
@@ -84,14 +94,17 @@ def _begin(draft: Draft, data: RunStart, run_id: str, content: str) -> None:
     """
     check_room(draft, one_more=True)
     workflow = _workflow(data)
-    graph = build(workflow) if data.code else checked_graph(workflow, draft.catalog.servers)
+    graph = checked_graph(workflow, draft.catalog.servers) if data.workflow else build(workflow)
+    context = sanitise(full_context(data))
     started = RunStarted(
         name=safe_text(workflow.name),
         intent=safe_text(data.intent or workflow.intent),
         workflow_type=sanitise_text(workflow.type_name),
+        capability_id=_capability_id(data),
         definition=safe_definition(workflow),
         code=_safe_code(data.code) if data.code else None,
-        context=sanitise(full_context(data)),
+        context=context,
+        defaults=_defaults(data, context),
         payload_ref=coordinate_of(draft.source.address),
         payload_hash=content,
         deadline_at=to_rfc3339(draft.now_ms + run_timeout_ms(draft, workflow.options)),
@@ -103,17 +116,32 @@ def _begin(draft: Draft, data: RunStart, run_id: str, content: str) -> None:
 
 
 def _workflow(data: RunStart) -> Workflow:
-    """What a run begins with; that of a program has no tasks yet.
+    """What a run begins with; that of a program or an intent has no tasks yet.
 
     Raises:
-        WorkflowInvalid: there is neither, and intents are not answered by this release.
+        WorkflowInvalid: there is none of them.
     """
-    if data.code is not None:
-        return Workflow(options=data.options or Options())
-    if data.workflow is None:
-        message = "this release runs workflows and programs; send one in data.workflow or data.code"
-        raise WorkflowInvalid("NOT_SUPPORTED", message)
-    return data.workflow
+    if data.workflow is not None:
+        return data.workflow
+    if data.code is None and not (data.intent and data.intent.strip()):
+        message = "there is nothing to run; send data.workflow, data.code or data.intent"
+        raise WorkflowInvalid("NOTHING_TO_RUN", message)
+    return Workflow(options=data.options or Options())
+
+
+def _defaults(data: RunStart, safe_context: Json) -> tuple[str, ...] | None:
+    """The names that a workflow gives itself; one that is a secret, or cut off, is not told."""
+    own = data.workflow.context if data.workflow else {}
+    told = safe_context if isinstance(safe_context, dict) else {}
+    return tuple(name for name in own if name not in data.context and name in told) or None
+
+
+def _capability_id(data: RunStart) -> str | None:
+    """Which capability a workflow is; a single call that nobody named is only a call of its tool."""
+    workflow = data.workflow
+    if workflow is None or not (len(workflow.tasks) > 1 or data.intent or workflow.intent or workflow.name):
+        return None
+    return workflow_capability_id(safe_workflow(workflow))
 
 
 def _safe_code(code: Code) -> RunCode:

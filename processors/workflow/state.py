@@ -259,6 +259,7 @@ class Run:
     waits: Waits = NO_WAITS
     plans: Mapping[str, Plan] = field(default_factory=dict)
     replans: tuple[Address, ...] = ()
+    capability_id: str | None = None
 
     @property
     def live(self) -> bool:

@@ -5,6 +5,8 @@ it takes one, the line `----`, and what came out: one line an event with all its
 
     start RUN [context=JSON] [command=ID]   body: a workflow as YAML
     program RUN LANGUAGE [context=JSON] [options=JSON]      body: the source of a program
+    intent RUN TEXT [context=JSON] [options=JSON]           a run.start with nothing but this intent
+    match                                   body: what `pml:match` answers, as YAML
     analyse                                 `pml:analyse` answers as the server pml would
     send TYPE RUN [as=WHO] [command=ID]     body: what the command says, as YAML
     approve TASK | reject TASK [as=WHO]     the newest approval that the task asked for; body: a reason
@@ -107,6 +109,13 @@ class Scenario:
     def _program(self, source: str, run_id: str, language: str, *words: str) -> Step:
         given = {name: json.loads(value) for name, value in (word.split("=", 1) for word in words)}
         return self.world.program(textwrap.dedent(source), language, run_id, **given)
+
+    def _intent(self, _: None, run_id: str, intent: str, *words: str) -> Step:
+        given = {name: json.loads(value) for name, value in (word.split("=", 1) for word in words)}
+        return self.world.intent(intent, run_id, **given)
+
+    def _match(self, answer: Any) -> Step:
+        return self.world.match(answer)
 
     def _analyse(self, _: None) -> Step:
         return self.world.analyse()

@@ -41,6 +41,7 @@ from pml.schemas.commands import COMMANDS as COMMAND_MODELS
 from pml.schemas.commands import Code, Command, DeadlineReach, RunStart
 from pml.schemas.errors import PMLError
 from pml.schemas.events import Event
+from pml.schemas.matching import MATCH_TOOL
 from pml.schemas.permissions import PermissionFile
 from pml.schemas.workflow import Options, Workflow
 
@@ -125,6 +126,23 @@ class SessionWorld:
         data = RunStart(code=code, context=context or {}, options=chosen)
         ids = {"command_id": f"cmd_{run_id}", "session_id": "s1", "run_id": run_id}
         return self.command(Command(type="run.start", data=data, **ids))
+
+    def intent(
+        self,
+        intent: str,
+        run_id: str = "run_1",
+        context: dict[str, Any] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> Step:
+        """Send `run.start` with nothing but an intent."""
+        chosen = Options.model_validate(options) if options else None
+        data = RunStart(intent=intent, context=context or {}, options=chosen)
+        ids = {"command_id": f"cmd_{run_id}", "session_id": "s1", "run_id": run_id}
+        return self.command(Command(type="run.start", data=data, **ids))
+
+    def match(self, answer: dict[str, Any]) -> Step:
+        """Answer `pml:match` with this."""
+        return self.answer(self.call_of(MATCH_TOOL), {"threshold": 0.7, **answer})
 
     def analyse(self) -> Step:
         """Answer `pml:analyse` as the server `pml` would."""
