@@ -1,0 +1,219 @@
+"""What the catalog offers: the tools of servers that answer, and each tenant's learned capabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pml.processors.discovery.documents import Document, capability_document, tool_document
+from pml.processors.discovery.history import Past
+from pml.processors.discovery.prior import Standing
+from pml.processors.speculation.guard import Refusal, grant
+from pml.schemas.catalog import (
+    Capability,
+    CapabilityName,
+    CatalogRecord,
+    PermissionRecord,
+    ServerTools,
+    Tool,
+)
+from pml.schemas.identifiers import split_tool
+from pml.schemas.permissions import PermissionFile
+from pml.schemas.workflow import Workflow
+
+# A capability that was used last this long before the tenant's latest counts half as recent.
+RECENT_HALF_LIFE_S = 30 * 86_400
+# As deep as a run may inline capabilities (DESIGN §5).
+NESTING_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """What one tenant may find, with what is known of it."""
+
+    documents: Mapping[str, Document]
+    pasts: tuple[Past, ...]
+    standings: Mapping[str, Standing]
+
+
+@dataclass(slots=True)
+class _Tenant:
+    capabilities: dict[str, Capability] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    version: int = 0
+
+
+class Library:
+    """The records of the catalog that discovery is about, the newest of each key.
+
+    A server that is not available offers nothing until it is listed again, nor does a capability that
+    needs it.
+    """
+
+    def __init__(self) -> None:
+        self._servers: dict[str, ServerTools] = {}
+        self._tools: dict[str, tuple[ServerTools, Tool]] = {}
+        self._tool_documents: dict[str, Document] = {}
+        self._tenants: dict[str, _Tenant] = {}
+        self._permissions = PermissionFile()
+        self._tools_version = 0
+
+    def take(self, record: CatalogRecord) -> None:
+        """One more record; kinds that nobody finds are passed over."""
+        match record.data:
+            case ServerTools() as server:
+                self._put_server(record.id, server)
+            case PermissionRecord(file=file):
+                self._permissions = file
+            case Capability() as capability:
+                tenant = self._tenant(capability.tenant)
+                tenant.capabilities[_own(record.id)] = capability
+                tenant.version += 1
+            case CapabilityName() as named:
+                tenant = self._tenant(named.tenant)
+                tenant.names[_own(record.id)] = named.name
+                tenant.version += 1
+
+    def drop(self, kind: str, record_id: str) -> None:
+        """A tombstone."""
+        if kind == ServerTools.KIND:
+            self._put_server(record_id, None)
+            return
+        tenant = self._tenants.get(record_id.partition("/")[0])
+        if tenant is not None and kind in (Capability.KIND, CapabilityName.KIND):
+            gone = tenant.capabilities if kind == Capability.KIND else tenant.names
+            gone.pop(_own(record_id), None)
+            tenant.version += 1
+
+    def version(self, tenant: str) -> tuple[int, int]:
+        """Another one as soon as this tenant may find something else."""
+        known = self._tenants.get(tenant)
+        return self._tools_version, known.version if known else 0
+
+    @property
+    def tool_documents(self) -> Mapping[str, Document]:
+        """The tools that every tenant may find."""
+        return self._tool_documents
+
+    def shelf(self, tenant: str) -> Shelf:
+        """All that a tenant may find: its own capabilities and the tools of all."""
+        offered = self.offered(tenant)
+        return Shelf(
+            {**self._tool_documents, **{name: self._document(tenant, name) for name in offered}},
+            tuple(_past(capability) for capability in offered.values()),
+            _standings(offered),
+        )
+
+    def offered(self, tenant: str) -> dict[str, Capability]:
+        """The learned capabilities of a tenant that can be called now, by id."""
+        known = self._tenants.get(tenant)
+        found = known.capabilities if known else {}
+        return {
+            name: found[name]
+            for name in sorted(found)
+            if found[name].status == "learned" and self._runs(found[name], found, NESTING_MAX)
+        }
+
+    def capability(self, tenant: str, capability_id: str) -> Capability:
+        """One of them."""
+        return self._tenants[tenant].capabilities[capability_id]
+
+    def name_of(self, tenant: str, capability_id: str) -> str:
+        """What a person calls a capability, else its own name."""
+        known = self._tenants[tenant]
+        return known.names.get(capability_id) or known.capabilities[capability_id].name
+
+    def tool(self, name: str) -> Tool:
+        """A tool that is offered, as its server listed it."""
+        return self._tools[name][1]
+
+    def needs_approval(self, tool: str) -> bool:
+        """Whether a person is asked before a call of a tool."""
+        server = self._servers.get(split_tool(tool)[0])
+        return isinstance(grant(tool, {}, self._permissions, server), Refusal)
+
+    def _tenant(self, name: str) -> _Tenant:
+        return self._tenants.setdefault(name, _Tenant())
+
+    def _put_server(self, name: str, server: ServerTools | None) -> None:
+        known = self._servers.pop(name, None)
+        for gone in _ids(known):
+            self._tools.pop(gone, None)
+            self._tool_documents.pop(gone, None)
+        if server is not None:
+            self._servers[name] = server
+        for tool_id, tool in _ids(server).items():
+            assert server is not None
+            self._tools[tool_id] = server, tool
+            self._tool_documents[tool_id] = tool_document(
+                tool_id, tool.description, tool.input_schema, tool.output_schema
+            )
+        self._tools_version += 1
+
+    def _runs(self, capability: Capability, others: Mapping[str, Capability], depth: int) -> bool:
+        """Whether all that it calls is there."""
+        if not all(tool in self._tools for tool in capability.tools):
+            return False
+        inner = [task.capability for task in capability.tasks if task.capability is not None]
+        return all(
+            depth > 0 and name in others and self._runs(others[name], others, depth - 1) for name in inner
+        )
+
+    def _document(self, tenant: str, name: str) -> Document:
+        capability = self._tenants[tenant].capabilities[name]
+        return capability_document(
+            name, self.name_of(tenant, name), capability.intent or "", tools=capability.tools
+        )
+
+
+def workflow_of(capability: Capability, name: str) -> Workflow:
+    """What makes its calls: its tasks, with the defaults of its parameters as context."""
+    defaults = {given.name: given.default for given in capability.parameters if not given.required}
+    return Workflow(
+        name=name[:200],
+        intent=capability.intent,
+        context=defaults,
+        tasks=capability.tasks,
+        decisions=capability.decisions,
+        result=capability.result,
+    )
+
+
+def _own(record_id: str) -> str:
+    """The capability's id out of its record's, `tenant/cap_…`."""
+    return record_id.partition("/")[2] or record_id
+
+
+def _ids(server: ServerTools | None) -> dict[str, Tool]:
+    if server is None or server.status != "listed":
+        return {}
+    return {f"{server.server}:{tool.name}": tool for tool in server.tools}
+
+
+def _past(capability: Capability) -> Past:
+    return Past(capability.intent or capability.name, capability.tools)
+
+
+def _standings(offered: Mapping[str, Capability]) -> dict[str, Standing]:
+    """By how often they ended well, and how long before the latest use of any they were used last."""
+    used = {name: _seconds(capability.used_at) for name, capability in offered.items()}
+    latest = max((at for at in used.values() if at is not None), default=0.0)
+    return {
+        name: Standing(
+            success=(capability.successes + 1) / (capability.runs + 2) if capability.runs else 0.0,
+            recency=_recency(used[name], latest),
+        )
+        for name, capability in offered.items()
+    }
+
+
+def _recency(used_s: float | None, latest_s: float) -> float:
+    return 0.0 if used_s is None else float(0.5 ** ((latest_s - used_s) / RECENT_HALF_LIFE_S))
+
+
+def _seconds(at: str) -> float | None:
+    try:
+        return datetime.fromisoformat(at).timestamp() if at else None
+    except ValueError:
+        return None
