@@ -95,7 +95,7 @@ class IntentProducer:
 
     async def start_run(
         self,
-        workflow: Workflow | Code | Mapping[str, Any],
+        workflow: Workflow | Code | Mapping[str, Any] | None = None,
         *,
         intent: str | None = None,
         options: Options | Mapping[str, Any] | None = None,
@@ -110,9 +110,10 @@ class IntentProducer:
         """Ask for a run; ids that are not given are made up, without a session the run is its own.
 
         Args:
-            workflow: what to run: a workflow, or a program as `Code`.
+            workflow: what to run: a workflow, or a program as `Code`; without one, the learned capability
+                that the intent means.
             intent: what it is for, in words.
-            options: those of a program; a workflow has its own.
+            options: those of a program or an intent; a workflow has its own.
 
         Raises:
             WorkflowInvalid: it or its context is not as CONTRACT.md writes it, or too large.
@@ -304,7 +305,7 @@ def rejection(data: CommandRejected) -> Refused:
     return error
 
 
-def _run_start(workflow: Workflow | Code | Mapping[str, Any], **fields: Any) -> RunStart:
+def _run_start(workflow: Workflow | Code | Mapping[str, Any] | None, **fields: Any) -> RunStart:
     given = {name: value for name, value in fields.items() if value is not None}
     what = "code" if isinstance(workflow, Code) else "workflow"
     try:

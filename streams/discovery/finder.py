@@ -7,6 +7,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any, TypeVar
 
 import structlog
@@ -71,6 +72,14 @@ class Finder:
         self._tenants: OrderedDict[str, _Indexed] = OrderedDict()
         self._kept: KeptPoints | None = None
         self._embedding: Embedding | None = None
+
+    async def __aenter__(self) -> Finder:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
 
     async def discover(self, tenant: str, asked: DiscoverRequest) -> DiscoverAnswer:
         """What of a tenant fits an intent, the best first.

@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 from pml.schemas.commands import TaskResolve
 from pml.schemas.errors import PMLError
+from pml.streams.discovery.finder import Finder
 from pml.streams.gateway import approvals, catalog, event_stream, runs
 from pml.streams.gateway.answers import json_response
 from pml.streams.gateway.callers import Caller, Callers
@@ -67,8 +68,8 @@ def make_app(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with opened() as producer:
-            app.state.doors = Doors(settings, producer, callers)
+        async with opened() as producer, Finder(settings) as finder:
+            app.state.doors = Doors(settings, producer, finder, callers)
             app.state.mcp = session_manager(app.state.doors)
             async with app.state.mcp.run():
                 yield

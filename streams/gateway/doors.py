@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from pml.schemas.errors import PMLError
 from pml.streams.client import IntentProducer
+from pml.streams.discovery.finder import Finder
 from pml.streams.gateway.callers import Callers
 from pml.streams.settings import Settings
 
@@ -55,9 +56,10 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Doors:
-    """The settings, one producer for all, who may come in, and how many wait."""
+    """The settings, one producer and one finder for all, who may come in, and how many wait."""
 
     settings: Settings
     producer: IntentProducer
+    finder: Finder
     callers: Callers
     waiting: Waiting = field(default_factory=Waiting)

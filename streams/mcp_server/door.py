@@ -13,6 +13,7 @@ from mcp.server.context import ServerRequestContext
 
 from pml.schemas.identifiers import DEFAULT_TENANT, is_name
 from pml.streams.client import IntentProducer
+from pml.streams.discovery.finder import Finder
 from pml.streams.gateway.callers import Caller
 from pml.streams.gateway.doors import Waiting
 from pml.streams.mcp_server.failures import InvalidArguments
@@ -59,6 +60,7 @@ class Door:
 
     settings: Settings
     producer: IntentProducer
+    finder: Finder
     caller_of: Callable[[ServerRequestContext[Any, Any]], Caller]
     waiting: Waiting = field(default_factory=Waiting)
     remembered: Remembered = field(default_factory=Remembered)

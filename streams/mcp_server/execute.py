@@ -8,29 +8,38 @@ from pydantic import Field, WithJsonSchema, model_validator
 
 from pml.schemas.base import Json, Name
 from pml.schemas.commands import Code
+from pml.schemas.discovery import DiscoverRequest
 from pml.schemas.structure import Language
 from pml.schemas.workflow import Options
+from pml.streams.mcp_server.discover import FOUND_BYTES_MAX, fitting_items
 from pml.streams.mcp_server.door import Call
-from pml.streams.mcp_server.failures import NotSupported
 from pml.streams.mcp_server.following import follow
 from pml.streams.mcp_server.run_answer import RunAnswer
 from pml.streams.mcp_server.shapes import DAG, WAIT_S, Asked, Wait
 
+NOTHING_RAN = "Nothing ran. Send code or a dag; or, for a capability, the intent again with a context."
 _CODE = (
     "A program whose calls are `await mcp.<server>.<tool>(...)`, in Python (keyword arguments) or TypeScript "
     "(one object). Values of the context are the parameters of `main`, or `args.<name>`."
 )
 
 
-class ExecuteAsked(Asked):
-    """What is to be run: `code` or `dag`."""
+_INTENT = (
+    "What it is for, in words. With `context` and neither code nor dag, the learned capability that it means "
+    "runs; alone, nothing runs and the answer has suggestions."
+)
 
-    intent: Annotated[str | None, Field(max_length=10_000, description="What it is for, in words.")] = None
+
+class ExecuteAsked(Asked):
+    """What is to be run: `code`, `dag`, or with a context the learned capability that the intent means."""
+
+    intent: Annotated[str | None, Field(max_length=10_000, description=_INTENT)] = None
     code: Annotated[str | None, Field(min_length=1, max_length=262_144, description=_CODE)] = None
     language: Annotated[Language | None, Field(description="Without it, told by how it is written.")] = None
     dag: Annotated[dict[str, Json] | None, WithJsonSchema(DAG)] = None
     context: Annotated[
-        dict[str, Json], Field(default_factory=dict, description="Parameters of the code or the DAG.")
+        dict[str, Json],
+        Field(default_factory=dict, description="Parameters of the code, the DAG or the capability."),
     ]
     session: Annotated[
         Name | None,
@@ -55,19 +64,23 @@ class ExecuteAsked(Asked):
         if self.language is not None and self.code is None:
             raise ValueError("language goes with code")
         if self.code is None and self.dag is None and not self.intent:
-            raise ValueError("give code or dag")
+            raise ValueError("give code, dag or intent")
         return self
+
+    @property
+    def looks_only(self) -> bool:
+        """Whether nothing is to be run: there is an intent and nothing else."""
+        return self.code is None and self.dag is None and "context" not in self.model_fields_set
 
 
 async def execute(call: Call, asked: ExecuteAsked) -> RunAnswer:
-    """Begin a run, or attach to the one of that id, and wait for it.
+    """Begin a run, or attach to the one of that id, and wait for it; or say what an intent could mean.
 
     Raises:
-        NotSupported: there is nothing but an intent.
         Refused, BrokerUnavailable, Busy: as `follow` has them.
     """
-    if asked.code is None and asked.dag is None:
-        raise NotSupported("finding what fits an intent is not in this release; give `code` or `dag` with it")
+    if asked.looks_only:
+        return await _suggested(call, asked.intent or "")
     call.door.waiting.check()
     submission = await call.door.producer.start_run(
         **what_to_run(asked),
@@ -83,13 +96,22 @@ async def execute(call: Call, asked: ExecuteAsked) -> RunAnswer:
     return await follow(call, submission, asked.wait_s)
 
 
+async def _suggested(call: Call, intent: str) -> RunAnswer:
+    request = DiscoverRequest(intent=intent)
+    found = await call.door.finder.discover(call.caller.tenant, request)
+    items = fitting_items(found.items, FOUND_BYTES_MAX)
+    return RunAnswer(status="suggestions", suggestions=items, notice=NOTHING_RAN)
+
+
 def what_to_run(asked: ExecuteAsked) -> dict[str, Any]:
-    """The workflow or program with its options; those of the call come before those of the DAG."""
+    """The workflow or program, or none, with its options; those of the call come before those of the DAG."""
     options = options_of(asked)
     if asked.code is not None:
         code = Code(source=asked.code, language=asked.language)
         return {"workflow": code, "options": Options.model_validate(options) if options else None}
-    dag = dict(asked.dag or {})
+    if asked.dag is None:
+        return {"workflow": None, "options": Options.model_validate(options) if options else None}
+    dag = dict(asked.dag)
     own = dag.get("options")
     if options and (own is None or isinstance(own, dict)):
         dag["options"] = {**(own or {}), **options}

@@ -31,7 +31,7 @@ def session_manager(doors: Doors) -> StreamableHTTPSessionManager:
         request = context.request
         return doors.callers.of(None if request is None else request.headers.get("authorization"))
 
-    door = Door(doors.settings, doors.producer, caller_of, doors.waiting)
+    door = Door(doors.settings, doors.producer, doors.finder, caller_of, doors.waiting)
     return StreamableHTTPSessionManager(
         make_server(door),
         max_request_body_size=doors.settings.gateway.body_bytes_max,

@@ -10,14 +10,16 @@ from typing import Any, Literal
 from pydantic import Field
 
 from pml.schemas.analysis import Mode
+from pml.schemas.discovery import Discovered
 from pml.schemas.errors import PMLError
 from pml.schemas.events import RunCounts
 from pml.streams.mcp_server.bounds import RUN_BYTES_MAX, TEXT_BYTES_MAX, cut, cut_bytes, wire_bytes
+from pml.streams.mcp_server.discover import line
 from pml.streams.mcp_server.shapes import Answer
 from pml.streams.run_summary import RunSummary, TaskSummary
 
 POLL_AFTER_MS = 1_000
-Status = Literal["queued", "running", "waiting", "completed", "failed", "aborted"]
+Status = Literal["queued", "running", "waiting", "completed", "failed", "aborted", "suggestions"]
 _ENDED_TASKS = frozenset({"completed", "failed", "skipped"})
 _EARLY = frozenset({"speculation", "joined", "repeat"})
 _NOTEWORTHY = {"failed": 0, "unknown": 0, "running": 1, "pending": 2, "completed": 3, "skipped": 4}
@@ -59,10 +61,13 @@ class DagAnswer(Answer):
 
 
 class RunAnswer(Answer):
-    """A run. While `status` is queued or running, look again after `poll_after_ms` with pml_get_run."""
+    """A run. While `status` is queued or running, look again after `poll_after_ms` with pml_get_run.
 
-    run_id: str
-    session_id: str
+    With status suggestions there is no run: the intent is answered with what fits it.
+    """
+
+    run_id: str | None = None
+    session_id: str | None = None
     status: Status
     poll_after_ms: int | None = None
     name: str | None = None
@@ -78,6 +83,7 @@ class RunAnswer(Answer):
     waits_for: tuple[WaitAnswer, ...] = ()
     waits_omitted: int = 0
     dag: DagAnswer | None = None
+    suggestions: tuple[Discovered, ...] = ()
     notice: str | None = None
 
 
@@ -129,6 +135,7 @@ def _told(summary: RunSummary, dag: DagAnswer | None, notice: str | None, most: 
         waits_for=_waits(summary, most),
         waits_omitted=max(0, len(summary.waits_for) - most.waits),
         dag=_dag(dag, most),
+        suggestions=_suggestions(error) if most.result else (),
         notice=notice,
     )
     return answer if most is CUTS[0] else answer.model_copy(update={"notice": _cut_notice(notice)})
@@ -191,6 +198,12 @@ def _dag(dag: DagAnswer | None, most: Cut) -> DagAnswer | None:
     return dag.model_copy(update={"reason": _text(dag.reason, most.message), "tools_discovered": tools})
 
 
+def _suggestions(error: dict[str, Any]) -> tuple[Discovered, ...]:
+    """What an intent could mean, where no capability was meant for certain: names, which are short."""
+    told = (error.get("details") or {}).get("suggestions") or ()
+    return tuple(Discovered.model_validate(item) for item in told)
+
+
 def _result(value: Any, most: int) -> tuple[Any, str | None]:
     """The result, or its beginning where it is too large."""
     text = "" if value is None else _json(value)
@@ -230,7 +243,8 @@ def ended_and_early(results: Iterable[TaskSummary]) -> tuple[int, int]:
 
 def render(answer: RunAnswer) -> str:
     """The run in a few lines, for a model that reads text alone."""
-    lines = [_headline(answer)]
+    lines = [] if answer.run_id is None else [_headline(answer)]
+    lines += [line(item) for item in answer.suggestions]
     lines += [f"waits for {wait.kind} {wait.id} until {wait.until}: {wait.how}" for wait in answer.waits_for]
     if answer.result is not None:
         lines.append(f"result: {cut(_json(answer.result), 1_000)}")

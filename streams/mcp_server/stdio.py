@@ -5,6 +5,7 @@ from __future__ import annotations
 from mcp.server.stdio import stdio_server
 
 from pml.streams.client import IntentProducer
+from pml.streams.discovery.finder import Finder
 from pml.streams.logs import configure_logging
 from pml.streams.mcp_server.door import LOCAL_AGENT, Door
 from pml.streams.mcp_server.server import make_server
@@ -18,7 +19,7 @@ async def serve(settings: Settings) -> None:
         BrokerUnavailable: no broker answers; `pml up` starts one.
     """
     configure_logging(settings.log, role="mcp")
-    async with IntentProducer(settings) as producer:
-        server = make_server(Door(settings, producer, lambda context: LOCAL_AGENT))
+    async with IntentProducer(settings) as producer, Finder(settings) as finder:
+        server = make_server(Door(settings, producer, finder, lambda context: LOCAL_AGENT))
         async with stdio_server() as (read, write):
             await server.run(read, write, server.create_initialization_options())

@@ -10,7 +10,7 @@ from mcp_types import Tool, ToolAnnotations
 
 from pml.schemas.errors import PMLError
 from pml.streams.gateway.tokens import Scope
-from pml.streams.mcp_server import decisions, execute, lookups, run_answer, task_result
+from pml.streams.mcp_server import decisions, discover, execute, lookups, run_answer, task_result
 from pml.streams.mcp_server.shapes import Answer, Asked, schema_of
 
 
@@ -61,10 +61,23 @@ READS, STARTS = (True, False, True, False), (False, True, False, True)
 GOES_ON, STOPS = (False, True, True, True), (False, True, True, False)
 _ALL = (
     ToolSpec(
+        name="pml_discover",
+        title="Find what fits an intent",
+        description="Find the tools and learned capabilities that fit an intent, the best first, with what "
+        "they take: what a program or a DAG for pml_execute is written from.",
+        hints=READS,
+        asked=discover.DiscoverAsked,
+        run=discover.discover,
+        answer=discover.FoundAnswer,
+        render=discover.render,
+    ),
+    ToolSpec(
         name="pml_execute",
-        title="Run code or a DAG",
-        description="Run a program or a DAG of calls of tools; independent ones run at the same time. Waits "
-        "for the end up to wait_s, then answers `running`. The tools are those of PML's servers.",
+        title="Run code, a DAG or an intent",
+        description="Run a program or a DAG of calls of tools; independent ones run at the same time. An "
+        "intent with a context runs the learned capability that it means; an intent alone runs nothing and "
+        "is answered with suggestions. Waits for the end up to wait_s, then answers `running`. The tools "
+        "are those that pml_discover finds.",
         hints=STARTS,
         asked=execute.ExecuteAsked,
         run=execute.execute,

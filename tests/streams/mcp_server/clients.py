@@ -10,6 +10,7 @@ from typing import Any
 from mcp import Client
 
 from pml.streams.client import Submission
+from pml.streams.discovery.finder import Finder
 from pml.streams.gateway.callers import Caller
 from pml.streams.mcp_server.door import LOCAL_AGENT, Door
 from pml.streams.mcp_server.server import make_server
@@ -44,8 +45,14 @@ def settings_in(folder: Path) -> Settings:
 
 @asynccontextmanager
 async def connected(
-    folder: Path, caller: Caller = LOCAL_AGENT, producer: Any = None, mode: str = "auto"
+    folder: Path,
+    caller: Caller = LOCAL_AGENT,
+    producer: Any = None,
+    mode: str = "auto",
+    finder: Finder | None = None,
 ) -> AsyncIterator[Client]:
-    door = Door(settings_in(folder), producer or Taken(), lambda context: caller)
-    async with Client(make_server(door), mode=mode) as client:
-        yield client
+    settings = settings_in(folder)
+    async with Finder(settings) as nowhere:
+        door = Door(settings, producer or Taken(), finder or nowhere, lambda context: caller)
+        async with Client(make_server(door), mode=mode) as client:
+            yield client

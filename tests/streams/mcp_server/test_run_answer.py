@@ -53,7 +53,8 @@ def test_whatever_a_run_holds_its_answer_has_room(
     text: str, repeat: int, tasks: int, waits: int, tools: int
 ) -> None:
     long = text * repeat
-    error = {"code": "TASK_FAILED", "message": long[:2_048]}
+    near = {"type": "tool", "id": long[:300], "name": long[:100], "score": 0.5}
+    error = {"code": "TASK_FAILED", "message": long[:2_048], "details": {"suggestions": [near] * 5}}
     task = TaskSummary("failed", "call", preview=long[:240], error=error, result_ref=PLACE, duration_ms=0.1)
     name = "n" * 58
     summary = RunSummary(

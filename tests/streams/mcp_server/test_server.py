@@ -23,6 +23,7 @@ from tests.streams.mcp_server.clients import Taken, connected, settings_in
 T, F = True, False
 # CONTRACT.md: read-only, destructive, idempotent, open world.
 HINTS = {
+    "pml_discover": (T, F, T, F),
     "pml_execute": (F, T, F, T),
     "pml_get_run": (T, F, T, F),
     "pml_list_runs": (T, F, T, F),
@@ -31,9 +32,10 @@ HINTS = {
     "pml_replan": (F, T, F, T),
     "pml_abort": (F, T, T, F),
 }
-READS = {"pml_get_run", "pml_list_runs", "pml_get_task_result"}
+READS = {"pml_discover", "pml_get_run", "pml_list_runs", "pml_get_task_result"}
 DAG_GIVEN = {"tasks": [{"id": "n1", "tool": "files:read_file", "arguments": {"path": "a.txt"}}]}
 GIVEN: dict[str, dict[str, Any]] = {
+    "pml_discover": {"intent": "read a file", "filter": {"type": "tool", "min_score": 0.1}, "limit": 50},
     "pml_execute": {"dag": DAG_GIVEN},
     "pml_get_run": {"run_id": "run_1"},
     "pml_list_runs": {},
@@ -91,12 +93,10 @@ async def test_what_is_away_is_told_as_an_error(tmp_path: Path, name: str) -> No
 
     assert answer.is_error
     assert answer.structured_content.keys() == {"code", "message", "retryable", "run_id", "details"}
-    assert (answer.structured_content["code"], answer.structured_content["retryable"]) == (
-        "STORE_UNAVAILABLE",
-        True,
-    )
+    code = "BROKER_UNAVAILABLE" if name == "pml_discover" else "STORE_UNAVAILABLE"
+    assert (answer.structured_content["code"], answer.structured_content["retryable"]) == (code, True)
     assert answer.structured_content["run_id"] == GIVEN[name].get("run_id")
-    assert answer.content[0].text.startswith("STORE_UNAVAILABLE: ")
+    assert answer.content[0].text.startswith(f"{code}: ")
 
 
 async def test_a_broker_that_is_away_is_told_within_the_wait(tmp_path: Path) -> None:
@@ -116,8 +116,13 @@ async def test_a_broker_that_is_away_is_told_within_the_wait(tmp_path: Path) -> 
         ("pml_execute", {"dag": DAG_GIVEN, "wait_s": 51}, "INVALID_ARGUMENTS"),
         ("pml_execute", {"dag": DAG_GIVEN, "more": 1}, "INVALID_ARGUMENTS"),
         ("pml_execute", {"dag": DAG_GIVEN, "run_id": "a/b"}, "INVALID_ARGUMENTS"),
-        ("pml_execute", {"intent": "tidy up"}, "NOT_SUPPORTED"),
-        ("pml_execute", {"intent": "tidy up", "context": {"path": "."}}, "NOT_SUPPORTED"),
+        ("pml_execute", {"intent": ""}, "INVALID_ARGUMENTS"),
+        ("pml_execute", {"context": {"path": "."}}, "INVALID_ARGUMENTS"),
+        ("pml_discover", {}, "INVALID_ARGUMENTS"),
+        ("pml_discover", {"intent": "x", "limit": 51}, "INVALID_ARGUMENTS"),
+        ("pml_discover", {"intent": "x", "offset": -1}, "INVALID_ARGUMENTS"),
+        ("pml_discover", {"intent": "x", "filter": {"type": "run"}}, "INVALID_ARGUMENTS"),
+        ("pml_discover", {"intent": "x", "filter": {"min_score": 2}}, "INVALID_ARGUMENTS"),
         ("pml_execute", {"dag": {"tasks": [{"id": "n1"}]}}, "WORKFLOW_INVALID"),
         ("pml_execute", {"dag": {**DAG_GIVEN, "options": 1}, "timeout_s": 5}, "WORKFLOW_INVALID"),
         ("pml_replan", {"run_id": "run_1", "tasks": [{"id": "n1"}]}, "WORKFLOW_INVALID"),
@@ -219,6 +224,21 @@ def test_a_trace_that_is_badly_written_is_passed_over() -> None:
     assert traceparent({"traceparent": "00-xyz"}) is None
     assert traceparent({"traceparent": 1}) is None
     assert traceparent(None) is None
+
+
+async def test_an_intent_with_a_context_begins_a_run_and_alone_it_does_not(tmp_path: Path) -> None:
+    taken = Taken()
+    async with connected(tmp_path, producer=taken) as client:
+        alone = await client.call_tool("pml_execute", {"intent": "tidy up"})
+        for context in ({}, {"path": "."}):
+            asked = {"intent": "tidy up", "context": context, "timeout_s": 5, "wait_s": 0}
+            await client.call_tool("pml_execute", asked)
+
+    assert alone.structured_content["code"] == "BROKER_UNAVAILABLE"
+
+    given = [(workflow, fields["intent"], fields["context"]) for workflow, fields in taken.started]
+    assert given == [(None, "tidy up", {}), (None, "tidy up", {"path": "."})]
+    assert taken.started[0][1]["options"].timeout_s == 5
 
 
 def test_options_of_the_call_come_before_those_of_the_dag() -> None:
