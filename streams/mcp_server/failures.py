@@ -19,12 +19,6 @@ class InvalidArguments(PMLError):
     code = "INVALID_ARGUMENTS"
 
 
-class NotSupported(PMLError):
-    """Part of the contract, not of this release."""
-
-    code = "NOT_SUPPORTED"
-
-
 class NoResult(PMLError):
     """A task that has none: it goes on, failed or was skipped."""
 
