@@ -154,6 +154,7 @@ class Capability(CatalogData):
     Attributes:
         status: `learned` from its first success on; only such a one answers an intent.
         not_learned: why it never will be; absent for all others.
+        workflow_type: under which its branches are counted, where that is not its id.
         code: the program that it is from, where it is from one.
         runs, successes: how many ended, and how many of them well, when this record was written.
     """
@@ -167,6 +168,7 @@ class Capability(CatalogData):
     not_learned: str | None = None
     source: Literal["code", "dag", "tool"] = "dag"
     intent: str | None = None
+    workflow_type: str | None = None
     language: Language | None = None
     code: str | None = None
     parameters: tuple[StructureParameter, ...] = ()

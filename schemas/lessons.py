@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from pml.schemas.base import Coordinate, Record
+from pml.schemas.catalog import Capability
 
 
 class Lesson(Record):
@@ -54,10 +55,39 @@ class DivergenceLesson(Lesson):
     same: bool
 
 
-AnyLesson = ThresholdLesson | BranchLesson | DivergenceLesson
+class _OfCapability(Lesson):
+    """The subject is `capability/tenant/id`. Names are unique in a tenant: one partition has all of them."""
 
-LESSONS: dict[str, type[ThresholdLesson] | type[BranchLesson] | type[DivergenceLesson]] = {
+    @property
+    def key(self) -> bytes:
+        """The Kafka key."""
+        return self.subject.rpartition("/")[0].encode()
+
+
+class DraftLesson(_OfCapability):
+    """A program or workflow was analysed; `record` is all but its final name."""
+
+    TYPE = "lesson.draft"
+
+    type: Literal["lesson.draft"] = "lesson.draft"
+    record: Capability
+
+
+class UseLesson(_OfCapability):
+    """A run of a capability has ended, well or not."""
+
+    TYPE = "lesson.use"
+
+    type: Literal["lesson.use"] = "lesson.use"
+    success: bool
+
+
+AnyLesson = ThresholdLesson | BranchLesson | DivergenceLesson | DraftLesson | UseLesson
+
+LESSONS: dict[str, type[AnyLesson]] = {
     ThresholdLesson.TYPE: ThresholdLesson,
     BranchLesson.TYPE: BranchLesson,
     DivergenceLesson.TYPE: DivergenceLesson,
+    DraftLesson.TYPE: DraftLesson,
+    UseLesson.TYPE: UseLesson,
 }

@@ -10,16 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from pml.processors.capabilities.records import KnownCapability, told
 from pml.processors.speculation.adaptation import Change, Learning, learn
 from pml.processors.speculation.branches import BranchCounts, branch_parts, count_outcome
-from pml.processors.speculation.distrust import Divergences, told
+from pml.processors.speculation.distrust import Divergences, one_more
 from pml.processors.speculation.thresholds import scope_of
 from pml.schemas.catalog import BranchStats, CatalogData, DivergenceRecord, ThresholdRecord
 from pml.schemas.codec import decode_lesson
 from pml.schemas.errors import LogCorrupted, PMLError, UndecodableRecord, UnknownMessage
-from pml.schemas.lessons import AnyLesson, BranchLesson, DivergenceLesson, ThresholdLesson
+from pml.schemas.lessons import (
+    AnyLesson,
+    BranchLesson,
+    DivergenceLesson,
+    DraftLesson,
+    ThresholdLesson,
+    UseLesson,
+)
 from pml.streams.dead_letters import Received
-from pml.streams.projections.thresholds.table import Row
+from pml.streams.projections.thresholds.capabilities import after_lesson, published, surplus, taken_names
+from pml.streams.projections.thresholds.table import Knowledge, Row
 
 # Users and workflow types have no bound; the catalog, which every process holds, must have one.
 SUBJECTS_MAX = 1_000
@@ -83,30 +92,62 @@ class PartitionLearning:
             learned.rows[subject] = Row(state, guard, lesson.at)
         elif isinstance(lesson, DivergenceLesson):
             self._check(lesson, before, guard, learned)
-        else:
+        elif isinstance(lesson, BranchLesson):
             learned.rows[subject] = Row(count_outcome(_counts(before), lesson.outcome), guard, lesson.at)
+        else:
+            self._of_capability(lesson, guard, learned)
 
     def _check(
         self, lesson: DivergenceLesson, before: Row | None, guard: Mapping[int, int], learned: Learned
     ) -> None:
         """Most tools never differ: there is a row, and a record, from the first divergence on."""
         known = _divergences(before)
-        after = told(known, lesson.at, lesson.same)
+        after = Divergences(one_more(known.at, lesson.at, lesson.same))
         if before is not None or after.at:
             learned.rows[lesson.subject] = Row(after, guard, lesson.at)
         if after != known:
             tool = lesson.subject.partition("/")[2]
             learned.records.append((lesson.subject, DivergenceRecord(tool=tool, diverged_at=after.at)))
 
+    def _of_capability(
+        self, lesson: DraftLesson | UseLesson, guard: Mapping[int, int], learned: Learned
+    ) -> None:
+        """One whose draft was forgotten begins anew with the next."""
+        row = learned.rows.get(lesson.subject) or self.rows.get(lesson.subject)
+        before = row.learned if row and isinstance(row.learned, KnownCapability) else None
+        after = after_lesson(before, lesson, lambda: taken_names(self._capabilities(learned), lesson.subject))
+        if after is None:
+            return
+        record = published(before, after)
+        if record is not None:
+            learned.records.append((lesson.subject, record))
+            after = told(after)
+        learned.rows[lesson.subject] = Row(after, guard, lesson.at)
+
+    def _capabilities(self, learned: Learned) -> dict[str, KnownCapability]:
+        rows = self.rows | learned.rows
+        return {
+            subject: row.learned
+            for subject, row in rows.items()
+            if row is not None and isinstance(row.learned, KnownCapability)
+        }
+
     def _forget(self, learned: Learned) -> None:
         """Too many subjects: those that were taught least recently begin anew when they come back.
 
         Not so a tool that differed: it may be one that nobody calls early any more for that.
         """
-        known = self.rows | {subject: row for subject, row in learned.rows.items() if row is not None}
-        surplus = len(known) - SUBJECTS_MAX
+        for subject in surplus(self._capabilities(learned)):
+            learned.rows[subject] = None
+            learned.records.append((subject, None))
+        known = {
+            subject: row
+            for subject, row in (self.rows | learned.rows).items()
+            if row is not None and not isinstance(row.learned, KnownCapability)
+        }
+        beyond = len(known) - SUBJECTS_MAX
         forgettable = (subject for subject, row in known.items() if not _divergences(row).at)
-        for subject in sorted(forgettable, key=lambda subject: known[subject].at)[: max(0, surplus)]:
+        for subject in sorted(forgettable, key=lambda subject: known[subject].at)[: max(0, beyond)]:
             learned.rows[subject] = None
             if _is_told(known[subject].learned):
                 learned.records.append((subject, None))
@@ -161,10 +202,10 @@ def _lesson(record: Received) -> AnyLesson:
     return lesson
 
 
-def _is_told(learned: Learning | BranchCounts | Divergences) -> bool:
-    if isinstance(learned, Divergences):
-        return True
-    return learned.windows > 0 if isinstance(learned, Learning) else bool(learned.told)
+def _is_told(learned: Knowledge) -> bool:
+    if isinstance(learned, Learning):
+        return learned.windows > 0
+    return bool(learned.told) if isinstance(learned, BranchCounts) else True
 
 
 def _learning(row: Row | None) -> Learning:

@@ -1,4 +1,4 @@
-"""The table of what was learned: a row for each context and decision, and how far a partition was read."""
+"""The table of what was learned: a row for each context, decision and capability, and how far it was read."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 
 import orjson
 
+from pml.processors.capabilities.records import KnownCapability
 from pml.processors.speculation.adaptation import Learning
 from pml.processors.speculation.branches import BranchCounts
 from pml.processors.speculation.distrust import Divergences
+from pml.schemas.catalog import Capability
 from pml.schemas.errors import LogCorrupted
 from pml.streams.settings import Settings
 
@@ -23,14 +25,15 @@ _POSITION = "position"
 
 
 _DIVERGED = "diverged"
-Learned = Learning | BranchCounts | Divergences
+_CAPABILITY = "capability"
+Knowledge = Learning | BranchCounts | Divergences | KnownCapability
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """What one subject has learned, with its guard: the last log offset of each partition that is in it."""
 
-    learned: Learned
+    learned: Knowledge
     guard: Mapping[int, int] = field(default_factory=dict)
     at: str = ""
 
@@ -70,6 +73,9 @@ def encode_row(row: Row) -> bytes:
         state = [learned.value, learned.ema, learned.windows, learned.seen, learned.successes]
     elif isinstance(learned, Divergences):
         state = [_DIVERGED, learned.at]
+    elif isinstance(learned, KnownCapability):
+        record = learned.record.model_dump(mode="json", exclude_defaults=True)
+        state = [_CAPABILITY, record, learned.told_runs]
     else:
         state = [learned.counts, learned.told]
     return orjson.dumps({"v": VERSION, "state": state, "guard": list(row.guard.items()), "at": row.at})
@@ -95,7 +101,9 @@ def decode_row(value: bytes) -> Row:
         ) from None
 
 
-def _learned(state: list[Any]) -> Learned:
+def _learned(state: list[Any]) -> Knowledge:
     if state[0] == _DIVERGED:
         return Divergences(tuple(state[1]))
+    if state[0] == _CAPABILITY:
+        return KnownCapability(Capability.model_validate(state[1]), state[2])
     return BranchCounts(*state) if isinstance(state[0], dict) else Learning(*state)

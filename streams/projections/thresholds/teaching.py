@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from pml.processors.capabilities.records import ANALYSED, drafted, used
 from pml.processors.speculation.outcomes import OBSERVED, lessons
 from pml.schemas.base import Coordinate
-from pml.schemas.catalog import DivergenceRecord
+from pml.schemas.catalog import Capability, DivergenceRecord
 from pml.schemas.codec import open_envelope, upcast
 from pml.schemas.errors import LogCorrupted, PMLError, UndecodableRecord, UnknownMessage
 from pml.schemas.events import EVENTS
-from pml.schemas.lessons import BranchLesson, DivergenceLesson, Lesson, ThresholdLesson
+from pml.schemas.lessons import (
+    BranchLesson,
+    DivergenceLesson,
+    DraftLesson,
+    Lesson,
+    ThresholdLesson,
+    UseLesson,
+)
 from pml.streams.dead_letters import Received
 from pml.streams.log.reader import TYPE_HEADER, counted, header
 
-_TYPES = {name.encode(): name for name in OBSERVED}
+_TYPES = {name.encode(): name for name in OBSERVED | ANALYSED}
 
 
 @dataclass(slots=True)
@@ -49,8 +58,9 @@ def _lessons(kind: str, record: Received) -> list[Lesson]:
     try:
         fields = upcast(open_envelope(record.value), EVENTS[kind].VERSION).fields
         at = str(fields["occurred_at"])
-        found = lessons(kind, fields["tenant"], fields["data"])
-        return [_lesson(subject, said, source, at) for subject, said in found]
+        tenant, data = fields["tenant"], fields["data"]
+        found = [_lesson(subject, said, source, at) for subject, said in _lessons_of(kind, tenant, data)]
+        return [*found, *_of_capabilities(kind, tenant, data, source, at)]
     except UnknownMessage as error:
         raise LogCorrupted(
             f"thresholds cannot be learned on at offset {record.offset}: {error.message}; upgrade PML, "
@@ -59,6 +69,25 @@ def _lessons(kind: str, record: Received) -> list[Lesson]:
         ) from error
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise UndecodableRecord(f"{kind} without what its type must say: {error!r}") from None
+
+
+def _lessons_of(kind: str, tenant: str, data: Mapping[str, Any]) -> list[tuple[str, bool | str]]:
+    return lessons(kind, tenant, data) if kind in OBSERVED else []
+
+
+def _of_capabilities(
+    kind: str, tenant: str, data: Mapping[str, Any], source: Coordinate, at: str
+) -> Iterator[Lesson]:
+    draft = drafted(kind, tenant, data, at) if kind in ANALYSED else None
+    if draft is not None:
+        yield DraftLesson(subject=_subject(tenant, draft.capability_id), source=source, at=at, record=draft)
+    use = used(kind, data)
+    if use is not None:
+        yield UseLesson(subject=_subject(tenant, use[0]), source=source, at=at, success=use[1])
+
+
+def _subject(tenant: str, capability_id: str) -> str:
+    return f"{Capability.KIND}/{tenant}/{capability_id}"
 
 
 def _lesson(subject: str, said: bool | str, source: Coordinate, at: str) -> Lesson:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
@@ -18,23 +17,21 @@ from pml.schemas.catalog import BranchStats, DivergenceRecord, ThresholdRecord
 from pml.schemas.codec import encode
 from pml.schemas.errors import LogCorrupted
 from pml.schemas.events import (
-    Event,
-    EventData,
     SpeculationDiverged,
     SpeculationVerified,
     VerifiedOutcome,
 )
 from pml.schemas.lessons import BranchLesson, DivergenceLesson, Lesson, ThresholdLesson
 from pml.streams.health import Health
-from pml.streams.log.reader import event_headers
 from pml.streams.projections.thresholds import learning
-from pml.streams.projections.thresholds.learning import Learned, PartitionLearning
+from pml.streams.projections.thresholds.learning import PartitionLearning
 from pml.streams.projections.thresholds.reader import branches
 from pml.streams.projections.thresholds.role import Thresholds, show
 from pml.streams.projections.thresholds.table import Row, decode_row, encode_row
 from pml.streams.projections.thresholds.teaching import teach
 from pml.streams.settings import Settings
 from pml.streams.telemetry import SPECULATION_THRESHOLD
+from tests.lesson_records import Held, event, folded, held
 from tests.log_writer import run_completed, speculation_ended
 
 TYPE, USER, BRANCH = (
@@ -45,18 +42,6 @@ TYPE, USER, BRANCH = (
 CONTEXT = {"user": "ann", "domain": "web", "workflow_type": "audit"}
 
 
-@dataclass(frozen=True)
-class Held:
-    """A record as a consumer has it."""
-
-    offset: int
-    value: bytes | None
-    headers: list[tuple[str, bytes]] = field(default_factory=list)
-    key: bytes | None = None
-    topic: str = "pml.events"
-    partition: int = 3
-
-
 def lesson(subject: str, said: bool | str, source: tuple[int, int]) -> Lesson:
     place = Coordinate(topic="pml.events", partition=source[0], offset=source[1])
     given: dict[str, Any] = {"subject": subject, "source": place, "at": f"2026-11-22T00:00:{source[1]:06}"}
@@ -65,16 +50,6 @@ def lesson(subject: str, said: bool | str, source: tuple[int, int]) -> Lesson:
         if isinstance(said, bool)
         else BranchLesson(outcome=said, **given)
     )
-
-
-def held(lessons: list[Lesson]) -> list[Held]:
-    return [Held(offset, encode(item)) for offset, item in enumerate(lessons)]
-
-
-def folded(state: PartitionLearning, records: list[Held]) -> Learned:
-    learned = state.fold(records)
-    state.keep(learned)
-    return learned
 
 
 def test_a_context_changes_with_each_full_window_only() -> None:
@@ -190,22 +165,6 @@ def test_a_row_of_another_release_stops_the_role() -> None:
         decode_row(value)
     with pytest.raises(LogCorrupted, match="rebuild"):
         decode_row(b"{}")
-
-
-def event(offset: int, data: EventData, written_for: int | None = None) -> Held:
-    place = offset if written_for is None else written_for
-    message = Event(
-        id=f"local/s:0:{offset}",
-        type=data.TYPE,
-        tenant="local",
-        session_id="s",
-        epoch=0,
-        seq=offset,
-        offset=place,
-        occurred_at="2026-11-22T10:00:00.000000Z",
-        data=data,
-    )
-    return Held(offset, encode(message), event_headers(message), b"local/s")
 
 
 def test_events_become_lessons_of_their_place_in_the_log() -> None:

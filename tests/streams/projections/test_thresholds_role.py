@@ -16,7 +16,8 @@ import pytest
 
 from pml.processors.speculation.adaptation import WINDOW, Learning, learn
 from pml.processors.workflow import Catalog, Policy
-from pml.schemas.events import EventData
+from pml.schemas.catalog import Capability
+from pml.schemas.events import EventData, InternalEnded
 from pml.streams.catalog_topic import read_catalog
 from pml.streams.client import new_id
 from pml.streams.connection import client_options
@@ -34,12 +35,23 @@ from tests.log_writer import LogWriter, run_completed, speculation_ended
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 WAIT_S = 90
 CONTEXT = {"user": "ann", "domain": "web", "workflow_type": "audit"}
+PATH = {"type": "literal", "value": "a.md"}
 RUN: list[EventData] = [
     speculation_ended(confidence=0.93, context=CONTEXT, kind="branch"),
     speculation_ended("discarded", "invalidated", confidence=0.93, context=CONTEXT, kind="branch"),
     speculation_ended(),
     run_completed(workflow_type="audit", decisions={"d1": "true"}),
 ]
+
+ANALYSIS = {
+    "capability_id": "cap_0123456789ab",
+    "intent": "Read my notes",
+    "source": "await mcp.files.read_file(path='a.md')",
+    "structure": {
+        "language": "python",
+        "nodes": [{"id": "n1", "type": "task", "tool": "files:read_file", "arguments": {"path": PATH}}],
+    },
+}
 
 
 @pytest.fixture
@@ -202,3 +214,29 @@ async def test_two_share_the_partitions_and_nothing_is_lost_or_doubled(settings:
         await until(lambda: first.record.facts.get("partitions") == 12, "the partitions did not come back")
     records = await read_catalog(settings)
     assert records[b"threshold/local/default"].data.outcomes == 100  # type: ignore[attr-defined]
+
+
+async def test_a_program_that_succeeds_is_a_learned_capability_of_the_catalog(settings: Settings) -> None:
+    went_well = run_completed(capability_id="cap_0123456789ab")
+    analysed = InternalEnded(call_id="call_1", tool="pml:analyse", answer=ANALYSIS, duration_ms=1)
+    async with LogWriter(settings) as log, projecting(settings):
+        for _ in range(3):
+            session = new_id("ses")
+            await log.write(
+                session, analysed, run_completed(capability_id="cap_0123456789ab"), run_id=session
+            )
+        record = await until_told(settings, runs=3)
+    assert (record.status, record.name, record.successes) == ("learned", "read-my-notes", 3)
+    assert [(item.name, item.default) for item in record.parameters] == [("path", "a.md")]
+
+
+async def until_told(settings: Settings, runs: int) -> Capability:
+    """The record of the only capability, once it tells so many runs."""
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        data = (await read_catalog(settings)).get(b"capability/local/cap_0123456789ab")
+        record = data.data if data is not None else None
+        if isinstance(record, Capability) and record.runs >= runs:
+            return record
+        assert time.monotonic() < deadline, f"the catalog has {record}"
+        await asyncio.sleep(0.2)
