@@ -173,6 +173,7 @@ def workflow_of(capability: Capability, name: str) -> Workflow:
     return Workflow(
         name=name[:200],
         intent=capability.intent,
+        workflow_type=capability.workflow_type,
         context=defaults,
         tasks=capability.tasks,
         decisions=capability.decisions,

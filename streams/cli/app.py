@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from pml.streams.cli import (
     analyze,
     approvals,
+    capability,
     config,
     demo,
     dlq,
@@ -93,6 +94,7 @@ for panel, commands in {
 for panel, name, group in (
     (WORKING, "run", run.app),
     (WORKING, "approvals", approvals.app),
+    (WORKING, "capability", capability.app),
     (LOOKING, "events", events.app),
     (LOOKING, "memory", memory.app),
     (LOOKING, "dlq", dlq.app),

@@ -26,9 +26,12 @@ _EXITS = {"completed": DONE, "waiting": WAITING}
 
 def submit(
     file: Annotated[
-        str,
-        typer.Argument(metavar="FILE|-", help="A workflow (YAML, JSON) or a program (.py, .ts); - is stdin."),
-    ],
+        str | None,
+        typer.Argument(
+            metavar="FILE|-",
+            help="A workflow (YAML, JSON) or a program (.py, .ts); - is stdin. Without: what --intent means.",
+        ),
+    ] = None,
     *,
     language: Annotated[
         str | None, typer.Option("--language", help="python or typescript: what comes is a program.")
@@ -50,16 +53,21 @@ def submit(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Publish a workflow or a program; with --wait follow it to its end and print its results.
+    """Publish a workflow, a program or an intent; with --wait follow it to its end and print its results.
+
+    An intent alone runs the learned capability that it means (`pml capability list`).
 
     Exit code 0 done, 1 the run failed, 3 it was refused, 4 no broker, 5 waited too long, 6 it waits for
     somebody (`pml run continue`, `pml approvals`).
 
     Examples: pml submit notes.yaml --wait --per-layer · pml submit job.py --wait --context path=notes.txt ·
-    pml submit - --context repo=. --context '{"n": 20}'
+    pml submit - --context repo=. --context '{"n": 20}' ·
+    pml submit --intent 'What changed?' --context repo=. --wait
     """
     from pml.streams.cli.workflow_file import read_context
 
+    if file is None and not intent:
+        raise typer.BadParameter("give a file, or --intent for what was learned", param_hint="FILE")
     asked = _asked(file, language, per_layer)
     given = {"context": read_context(context or []), "intent": intent}
     settings = load_settings()
@@ -72,15 +80,17 @@ def submit(
         finish(summary, as_json=json)
 
 
-def _asked(file: str, language: str | None, per_layer: bool) -> dict[str, Any]:
-    """What is to be run: a workflow, or a program with its options."""
+def _asked(file: str | None, language: str | None, per_layer: bool) -> dict[str, Any]:
+    """What is to be run: a workflow, or a program with its options; without a file what the intent means."""
     from pml.schemas.commands import Code
     from pml.streams.cli.program_file import language_of
     from pml.streams.cli.workflow_file import read_text, read_workflow
 
+    options = {"per_layer_validation": True} if per_layer else None
+    if file is None:
+        return {"workflow": None, "options": options}
     spoken = language_of(file, language)
     if spoken is not None:
-        options = {"per_layer_validation": True} if per_layer else None
         return {"workflow": Code(source=read_text(file), language=spoken), "options": options}
     workflow = read_workflow(file)
     if per_layer:

@@ -60,7 +60,7 @@ def test_a_database_of_a_newer_release_is_refused(empty_store: Store) -> None:
 
 RAW_TABLES = {
     *("events_raw", "runs_raw", "tasks_raw", "speculations_raw"),
-    *("thresholds_raw", "episodes_raw", "approvals_raw"),
+    *("thresholds_raw", "episodes_raw", "approvals_raw", "capabilities_raw"),
 }
 
 

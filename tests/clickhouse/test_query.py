@@ -18,7 +18,7 @@ def store(empty_store: Store) -> Store:
     """Two runs of `notes`, one of them failed, with hits, misses, repeats and waste; stored twice."""
     migrate(empty_store)
     first = History()
-    first.add(h.run_started())
+    first.add(h.run_started(capability_id="cap_1"))
     first.add(h.completed("n1", tool_ms=10.0, duration_ms=11.0))
     first.add(h.speculation("n2", "served", "hit", saved_ms=80.0))
     first.add(h.completed("n2", served_by="speculation", speculable=True, tool_ms=90.0, duration_ms=1.0))
@@ -29,7 +29,7 @@ def store(empty_store: Store) -> Store:
     first.add(h.completed("n6", attempt=2, speculable=True, tool_ms=50.0))
     first.add(h.run_completed(hits=2, misses=1, wasted=1, saved_ms=100.0))
     second = History(session_id="ses_2", offset=500, epoch=500)
-    second.add(h.run_started(), run_id="run_2")
+    second.add(h.run_started(capability_id="cap_1"), run_id="run_2")
     second.add(h.failed("n1", duration_ms=30.0), run_id="run_2")
     second.add(h.skipped("n2"), run_id="run_2")
     second.add(h.run_failed(), run_id="run_2")
@@ -43,6 +43,7 @@ def store(empty_store: Store) -> Store:
 def test_every_query_says_what_it_does_and_runs(store: Store) -> None:
     queries = named_queries()
     assert set(queries) == {
+        "capabilities",
         "failure_points",
         "hit_rate_by_tool_and_hour",
         "latency_saved",
@@ -81,6 +82,12 @@ def test_waste_is_what_nobody_used(store: Store) -> None:
         "tool_s": 0.5,
         "share": 0.5,
     }
+
+
+def test_capabilities_are_told_with_their_success_and_paths(store: Store) -> None:
+    (row,) = run_query(store, "capabilities").as_dicts()
+    assert (row["capability_id"], row["runs"], row["success_rate"], row["paths"]) == ("cap_1", 2, 0.5, 2)
+    assert (row["median_ms"], row["median_saved_ms"]) == (800.0, 50.0)
 
 
 def test_slowest_tools_count_each_call_once(store: Store) -> None:

@@ -12,6 +12,8 @@ from pml.schemas.events import (
     ApprovalRequested,
     DecisionMade,
     DecisionRequired,
+    InternalEnded,
+    RunExpanded,
     RunReplanned,
     RunRetried,
     TaskResolved,
@@ -293,3 +295,46 @@ def test_a_run_without_tasks_is_a_trace_too(store: Store) -> None:
     session.insert(store)
     (row,) = store.query("SELECT * FROM traces").as_dicts()
     assert (row["task_results"], row["error_type"]) == ([], "")
+
+
+PROGRAM = {
+    "capability_id": "cap_1",
+    "language": "python",
+    "intent": "Read notes",
+    "structure": {"nodes": [{"id": "n1"}]},
+    "source": "await mcp.files.read_file(path='a.md')",
+}
+
+
+def _of_a_program(run_id: str, session_id: str) -> History:
+    session = History(session_id)
+    session.add(h.run_started(capability_id=None), run_id=run_id)
+    analysed = InternalEnded(call_id="c1", tool="pml:analyse", answer=PROGRAM, duration_ms=3)
+    session.add(analysed, run_id=run_id)
+    expanded = {"number": 1, "capability_id": "cap_1", "workflow_type": "cap_1", "definition": {}, "kept": {}}
+    session.add(RunExpanded(**expanded, payload_ref=h.REF, layers=1, tasks=1), run_id=run_id)
+    return session
+
+
+def test_a_capability_is_what_was_analysed_and_its_runs_are_what_ran(store: Store) -> None:
+    program = _of_a_program("run_1", "s1")
+    program.add(h.run_completed(tasks=1, completed=1), run_id="run_1")
+    program.add(h.run_started(capability_id="cap_2"), run_id="run_2")
+    program.add(h.run_failed(), run_id="run_2")
+    for token in ("once", "twice"):
+        program.insert(store, token)
+    rows = store.query("SELECT * FROM capabilities ORDER BY capability_id").as_dicts()
+    told = [(row["capability_id"], row["source"], row["language"], row["intent"]) for row in rows]
+    assert told == [("cap_1", "code", "python", "Read notes"), ("cap_2", "dag", "", "Write notes")]
+    assert [row["analysed"] for row in rows] == [1, 1]
+    assert (orjson.loads(rows[0]["structure"]), rows[0]["code"]) == (PROGRAM["structure"], PROGRAM["source"])
+    runs = store.query("SELECT capability_id, run_id, status FROM capability_runs ORDER BY run_id").rows
+    assert runs == [["cap_1", "run_1", "completed"], ["cap_2", "run_2", "failed"]]
+
+
+def test_a_run_that_was_replanned_is_none_of_its_capability(store: Store) -> None:
+    program = _of_a_program("run_1", "s1")
+    replanned = {"checkpoint_id": "cp", "number": 2, "definition": {}, "kept": {}, "payload_ref": h.REF}
+    program.add(RunReplanned(**replanned, layers=1, tasks=1), run_id="run_1")
+    program.insert(store)
+    assert store.query("SELECT run_id FROM capability_runs").rows == []

@@ -78,6 +78,31 @@ def a_program_runs(project: Project) -> None:
     assert refused["error"]["code"] == "MISSING_PARAMETER"
 
 
+def a_program_is_a_capability(project: Project) -> None:
+    """It is learned by its success, told in the catalog and in ClickHouse, and may be called otherwise."""
+
+    def learned() -> list[dict[str, Any]]:
+        found = project.json("capability", "list")["items"]
+        return [item for item in found if (item["name"], item["status"]) == ("look-at-a-file", "learned")]
+
+    wait_until(lambda: bool(learned()), "the capability")
+    (item,) = learned()
+    assert (item["source"], item["language"], item["approval"], item["effect"]) == (
+        *("code", "python"),
+        *("auto", "read"),
+    )
+    assert {each["name"]: each["required"] for each in item["parameters"]} == {"path": True, "folder": False}
+    shown = project.json("capability", "show", "look-at-a-file")
+    assert [(path["path"], path["runs"]) for path in shown["paths"]] == [(["n1", "d1", "n2"], 1)]
+    assert shown["decisions"] == [{"decision": "d1", "outcome": "true", "runs": 1}]
+    assert project.pml("capability", "show", "look-at-a-file", "--code").strip() == PROGRAM.strip()
+    project.pml("capability", "rename", "look-at-a-file", "peek")
+    (run,) = project.json("capability", "runs", "peek")["items"]
+    assert (run["status"], run["executed_path"]) == ("completed", ["n1", "d1", "n2"])
+    refused = project.json("capability", "rename", "peek", "Not A Name", code=2)
+    assert "not-a-name" in refused["error"]["message"]
+
+
 def test_from_up_to_down_with_deaths_in_between(project: Project) -> None:
     project.pml("up", "--detach")
     assert project.json("status")["ready"] is True
@@ -96,6 +121,7 @@ def test_from_up_to_down_with_deaths_in_between(project: Project) -> None:
     assert (project.folder / "calls.jsonl").read_text() == calls
 
     a_program_runs(project)
+    a_program_is_a_capability(project)
 
     project.add_server("disk")
     approved = project.json("tools", "approve", "disk:list_dir", "--scope", "readonly")

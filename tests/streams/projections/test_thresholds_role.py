@@ -222,9 +222,7 @@ async def test_a_program_that_succeeds_is_a_learned_capability_of_the_catalog(se
     async with LogWriter(settings) as log, projecting(settings):
         for _ in range(3):
             session = new_id("ses")
-            await log.write(
-                session, analysed, run_completed(capability_id="cap_0123456789ab"), run_id=session
-            )
+            await log.write(session, analysed, went_well, run_id=session)
         record = await until_told(settings, runs=3)
     assert (record.status, record.name, record.successes) == ("learned", "read-my-notes", 3)
     assert [(item.name, item.default) for item in record.parameters] == [("path", "a.md")]
