@@ -147,6 +147,12 @@ class MemorySettings(Group):
         return ("off", "on")[value] if isinstance(value, bool) else value
 
 
+class CapabilitySettings(Group):
+    """Learned capabilities; `match_threshold`: how sure it must be that an intent means one for it to run."""
+
+    match_threshold: float = Field(default=0.70, ge=0, le=1)
+
+
 class BridgeSettings(Group):
     """The calls of MCP servers."""
 
@@ -236,6 +242,7 @@ class Settings(BaseSettings):
     approvals: ApprovalSettings = ApprovalSettings()
     speculation: SpeculationSettings = SpeculationSettings()
     memory: MemorySettings = MemorySettings()
+    capabilities: CapabilitySettings = CapabilitySettings()
     bridge: BridgeSettings = BridgeSettings()
     orchestrator: OrchestratorSettings = OrchestratorSettings()
     sink: SinkSettings = SinkSettings()

@@ -53,11 +53,29 @@ class DataSet:
     cases: tuple[Case, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An intent and the calls of its workflow, in their order."""
+
+    intent: str
+    tools: tuple[str, ...]
+
+
+def requests_of(folder: Path, name: str) -> list[Request]:
+    """All requests of a data set that call something."""
+    rows = _rows(folder / name, "workflows.dev.jsonl")
+    return [Request(row["intent"], tuple(row["tools"])) for row in rows if row["intent"] and row["tools"]]
+
+
+def documents_of(folder: Path, name: str) -> list[Document]:
+    """The tools of a data set, ascending by id."""
+    rows = _rows(folder / name, "tools.jsonl")
+    return sorted((_document(row) for row in rows), key=lambda found: found.id)
+
+
 def load(folder: Path, name: str, most: int, seed: int) -> DataSet:
     """A data set with at most so many of its cases, drawn with the seed."""
-    documents = sorted(
-        (_document(row) for row in _rows(folder / name, "tools.jsonl")), key=lambda found: found.id
-    )
+    documents = documents_of(folder, name)
     numbers = {document.id: number for number, document in enumerate(documents)}
     cases = [
         _case(row, numbers)

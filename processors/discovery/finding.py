@@ -43,7 +43,7 @@ def _tool(name: str, found: Found, library: Library) -> Discovered:
 
 def _own(name: str, found: Found, library: Library, tenant: str) -> Discovered:
     capability = library.capability(tenant, name)
-    called = library.name_of(tenant, name)
+    called, tools = library.name_of(tenant, name), library.tools_of(tenant, name)
     whole = workflow_of(capability, called).model_dump(mode="json", exclude_none=True)
     return Discovered(
         type="capability",
@@ -51,9 +51,9 @@ def _own(name: str, found: Found, library: Library, tenant: str) -> Discovered:
         name=called,
         score=found.score,
         description=capability.intent or "",
-        needs_approval=any(library.needs_approval(tool) for tool in capability.tools),
+        needs_approval=any(library.needs_approval(tool) for tool in tools),
         parameters=capability.parameters,
-        tools=capability.tools,
+        tools=tools,
         language=capability.language,
         code=capability.code,
         definition={part: whole[part] for part in ("tasks", "decisions", "result") if whole.get(part)},

@@ -39,8 +39,8 @@ def fit(sets: Sequence[Sequence[Asked]]) -> Weights:
     given = [_Batch.of(asked) for asked in sets if asked]
     if not given:
         raise ValueError("there is nothing to learn from")
-    slopes = _descended(np.zeros(len(SIGNALS)), lambda found: _listwise(found, given))
-    curve = _descended(np.array([1.0, 0.0]), lambda found: _logistic(found, slopes, given))
+    slopes = descended(np.zeros(len(SIGNALS)), lambda found: _listwise(found, given))
+    curve = descended(np.array([1.0, 0.0]), lambda found: _logistic(found, slopes, given))
     return Weights(*(float(value) for value in (*(slopes * curve[0]), curve[1])))
 
 
@@ -92,7 +92,7 @@ def _logistic(curve: Column, slopes: Column, batches: Sequence[_Batch]) -> Colum
     return found
 
 
-def _descended(start: Column, slope: Callable[[Column], Column]) -> Column:
+def descended(start: Column, slope: Callable[[Column], Column]) -> Column:
     """Where Adam comes to from a place in so many steps."""
     found, mean, square = start, np.zeros_like(start), np.zeros_like(start)
     for step in range(1, STEPS + 1):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -101,7 +101,7 @@ class Library:
         offered = self.offered(tenant)
         return Shelf(
             {**self._tool_documents, **{name: self._document(tenant, name) for name in offered}},
-            tuple(_past(capability) for capability in offered.values()),
+            tuple(self._past(tenant, name) for name in offered),
             _standings(offered),
         )
 
@@ -114,6 +114,11 @@ class Library:
             for name in sorted(found)
             if found[name].status == "learned" and self._runs(found[name], found, NESTING_MAX)
         }
+
+    def tools_of(self, tenant: str, capability_id: str) -> tuple[str, ...]:
+        """Every tool that a capability calls, also through others, in the order of its tasks."""
+        found = self._tenants[tenant].capabilities
+        return tuple(dict.fromkeys(_all_tools(found[capability_id], found, NESTING_MAX)))
 
     def capability(self, tenant: str, capability_id: str) -> Capability:
         """One of them."""
@@ -161,10 +166,14 @@ class Library:
         )
 
     def _document(self, tenant: str, name: str) -> Document:
-        capability = self._tenants[tenant].capabilities[name]
+        intent = self.capability(tenant, name).intent or ""
         return capability_document(
-            name, self.name_of(tenant, name), capability.intent or "", tools=capability.tools
+            name, self.name_of(tenant, name), intent, tools=self.tools_of(tenant, name)
         )
+
+    def _past(self, tenant: str, name: str) -> Past:
+        capability = self.capability(tenant, name)
+        return Past(capability.intent or capability.name, self.tools_of(tenant, name))
 
 
 def workflow_of(capability: Capability, name: str) -> Workflow:
@@ -192,8 +201,12 @@ def _ids(server: ServerTools | None) -> dict[str, Tool]:
     return {f"{server.server}:{tool.name}": tool for tool in server.tools}
 
 
-def _past(capability: Capability) -> Past:
-    return Past(capability.intent or capability.name, capability.tools)
+def _all_tools(capability: Capability, others: Mapping[str, Capability], depth: int) -> Iterator[str]:
+    for task in capability.tasks:
+        if task.tool is not None:
+            yield task.tool
+        elif depth > 0 and task.capability is not None and task.capability in others:
+            yield from _all_tools(others[task.capability], others, depth - 1)
 
 
 def _standings(offered: Mapping[str, Capability]) -> dict[str, Standing]:

@@ -19,6 +19,7 @@ from pml.streams.bridge.claims import Claims
 from pml.streams.bridge.clients import Clients, clients
 from pml.streams.bridge.dispatcher import Dispatcher
 from pml.streams.bridge.gate import Gate
+from pml.streams.bridge.match import Match
 from pml.streams.bridge.outcomes import Outcomes
 from pml.streams.bridge.partition import Partition
 from pml.streams.bridge.partitions import Partitions
@@ -31,6 +32,7 @@ from pml.streams.bridge.server_log import ServerLog
 from pml.streams.bridge.servers_file import read_servers
 from pml.streams.bridge.service import CallService
 from pml.streams.bridge.stdio import StdioOptions
+from pml.streams.discovery.finder import Finder
 from pml.streams.health import Health
 from pml.streams.settings import Settings
 
@@ -103,7 +105,9 @@ class Bridge:
         outcomes = Outcomes(settings.topics.tool_outcomes, kafka.outcomes)
         recall = Recall(settings)
         analyse = Analyse(lambda: [server.record for server in self._servers.values()])
-        builtin = Builtin({"recall": recall, "analyse": analyse})
+        finder = Finder(settings)
+        match = Match(finder, settings.capabilities.match_threshold)
+        builtin = Builtin({"recall": recall, "analyse": analyse, "match": match})
         runner = Runner(self._servers, settings.bridge.result_max_bytes, outcomes.send, builtin=builtin)
         dispatcher = Dispatcher(
             self._servers, self._admission(), gate, runner=runner, outcomes=outcomes, tasks=tasks
@@ -129,6 +133,7 @@ class Bridge:
             await runner.close()
             recall.close()
             analyse.close()
+            await finder.close()
             for helper in helpers:
                 helper.cancel()
 

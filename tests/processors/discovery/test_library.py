@@ -67,6 +67,7 @@ def test_a_capability_needs_those_that_it_calls() -> None:
     assert "cap_outer" not in found(made)
     made.take(inner)
     assert {"cap_outer", "cap_inner"} <= found(made)
+    assert made.tools_of("local", "cap_outer") == ("files:read",)
 
 
 def test_capabilities_that_call_each_other_are_offered_to_nobody() -> None:

@@ -1,0 +1,147 @@
+"""Which capability an intent means, and how likely it is the one (spec story 10.6).
+
+A choice among the capabilities and none of them: a multinomial logit with an outside option (McFadden
+1974). What speaks for a capability is added up with learned weights; its probability is its share of the odds
+of all, so that a second one nearly as good halves it, and that of none is always among them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pml.processors.discovery.index import DiscoveryIndex
+from pml.processors.discovery.lexical import rarity
+from pml.processors.discovery.prior import prior
+from pml.processors.discovery.question import question
+from pml.processors.discovery.words import words
+
+Column = NDArray[np.float64]
+Evidence = NDArray[np.float64]
+
+EVIDENCE = ("shared_words", "weakest_tool", "other_tool")
+# Scores are rounded to so much; those of 0 and 1 have no log odds.
+SCORE_LEAST = 1e-6
+UNSEEN = float(np.log(SCORE_LEAST))
+# Who says the same words again means the same again. That is a convention and not measured: requests of the
+# data sets that have the same words often have other calls, for a person's name stands for what is asked.
+SAME_WORDS = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A learned capability: what it is for, and every tool that it calls."""
+
+    id: str
+    intent: str
+    tools: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A capability and how likely it is the one that is meant, from 0 to 1."""
+
+    id: str
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class MatchWeights:
+    """What a unit of each evidence is worth in log odds against none of them, and where those begin.
+
+    `shared_words`: rare words count more; 1 where intent and capability have the same. `weakest_tool`: log
+    odds, by discovery, of the tool of the capability that fits the intent least. `other_tool`: those of the
+    tool that fits it best and is not of the capability.
+    """
+
+    shared_words: float
+    weakest_tool: float
+    other_tool: float
+    bias: float
+
+    @property
+    def slopes(self) -> Column:
+        """The weights in the order of `EVIDENCE`."""
+        return np.array(astuple(self)[:-1])
+
+
+# Learned by `python -m benchmarks.discovery.matching` from nine public data sets, each counting the same.
+DEFAULT = MatchWeights(shared_words=5.95, weakest_tool=1.51, other_tool=-0.83, bias=-0.3)
+
+
+def matches(
+    index: DiscoveryIndex, candidates: Sequence[Candidate], intent: str, weights: MatchWeights = DEFAULT
+) -> list[Match]:
+    """The candidates, the likeliest first, of equal ones the better standing, then by id.
+
+    Of several that were learned for the same words only the best standing can be meant.
+    """
+    told = words(intent)
+    if not told or not candidates:
+        return []
+    distinct = _distinct(index, candidates)
+    found = confidences(evidence(index, distinct, intent), weights)
+    named = (
+        Match(each.id, max(share, SAME_WORDS) if words(each.intent) == told else share)
+        for each, share in zip(distinct, found.tolist(), strict=True)
+    )
+    return sorted(named, key=lambda match: (-match.confidence, match.id))
+
+
+def evidence(index: DiscoveryIndex, candidates: Sequence[Candidate], intent: str) -> Evidence:
+    """A row of evidence for each candidate."""
+    tools = _tool_log_odds(index, intent)
+    rows = (_of_tools(tools, candidate.tools, index.weights.bias) for candidate in candidates)
+    return np.column_stack((_shared_words(candidates, intent), np.array(list(rows)).reshape(-1, 2)))
+
+
+def confidences(rows: Evidence, weights: MatchWeights) -> Column:
+    """The share of each candidate in the odds of all of them and none."""
+    sums = rows @ weights.slopes + weights.bias
+    most = max(0.0, float(sums.max(initial=0.0)))
+    odds = np.exp(sums - most)
+    shares: Column = odds / (odds.sum() + np.exp(-most))
+    return np.round(shares, 6)
+
+
+def _distinct(index: DiscoveryIndex, candidates: Sequence[Candidate]) -> list[Candidate]:
+    def best_last(candidate: Candidate) -> tuple[float, str]:
+        return prior(index.standings.get(candidate.id)), candidate.id
+
+    by_words = {tuple(words(each.intent)): each for each in sorted(candidates, key=best_last)}
+    return sorted(by_words.values(), key=lambda candidate: candidate.id)
+
+
+def _shared_words(candidates: Sequence[Candidate], intent: str) -> Column:
+    """The weight of the words that both have, out of the weight of those that either has (Jaccard)."""
+    asked, given = set(words(intent)), [set(words(each.intent)) for each in candidates]
+    counts = Counter(word for of_one in given for word in of_one)
+
+    def weight(of: set[str]) -> float:
+        return sum(rarity(len(given), counts[word]) for word in sorted(of))
+
+    return np.array([weight(asked & of_one) / (weight(asked | of_one) or 1.0) for of_one in given])
+
+
+def _tool_log_odds(index: DiscoveryIndex, intent: str) -> dict[str, float]:
+    """For each tool that discovery looked at, how likely it is one of those that are needed."""
+    snapshot = index.snapshot()
+    numbers, scores = snapshot.scored(question(intent, index.embedding), index.weights)
+    sure = np.clip(scores, SCORE_LEAST, 1 - SCORE_LEAST)
+    log_odds = np.log(sure) - np.log1p(-sure)
+    return {
+        snapshot.documents[number].id: float(odds)
+        for number, odds in zip(numbers.tolist(), log_odds, strict=True)
+        if snapshot.is_tool[number]
+    }
+
+
+def _of_tools(log_odds: dict[str, float], own: Sequence[str], nothing: float) -> tuple[float, float]:
+    """The weakest tool of its own, the best other one; `nothing`: log odds where nothing speaks for one."""
+    weakest = min((log_odds.get(tool, UNSEEN) for tool in own), default=nothing)
+    others = max((odds for tool, odds in log_odds.items() if tool not in own), default=nothing)
+    return weakest, max(others, nothing)
