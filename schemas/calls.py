@@ -60,7 +60,10 @@ class CallCancel(CallRecord):
 
 
 class CallError(Record):
-    """Why a call gave no result; `type` is the error type of CONTRACT.md."""
+    """Why a call gave no result; `type` is the error type of CONTRACT.md.
+
+    Where the server answered with an error of JSON-RPC, `details` has its code as `jsonrpc_code`.
+    """
 
     code: str
     type: str = "UNKNOWN"
@@ -70,14 +73,22 @@ class CallError(Record):
 
 
 class ToolResult(Record):
-    """What an MCP tool answered: every content kind, and the structured content where there is one."""
+    """What an MCP tool answered: every content kind, and the structured content where there is one.
+
+    Structured content that is no object lies under `result`, and `bare` says so. `meta` is `_meta`.
+    """
 
     content: list[dict[str, Json]] = []
     structured: dict[str, Json] | None = None
+    bare: bool | None = None
+    meta: dict[str, Json] | None = None
 
 
 class CallEnded(CallRecord):
-    """The one answer to a call. `started_at` is absent where it never started."""
+    """The one answer to a call. `started_at` is absent where it never started.
+
+    A tool that says itself that it failed gives an error, and beside it as `result` what it said.
+    """
 
     TYPE = "call.ended"
 

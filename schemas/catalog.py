@@ -22,6 +22,7 @@ class CatalogData(Record):
 class ToolHints(Record):
     """What an MCP server says of its own tool; None where it says nothing."""
 
+    title: str | None = None
     read_only: bool | None = None
     destructive: bool | None = None
     idempotent: bool | None = None
@@ -32,6 +33,7 @@ class Tool(Record):
     """One tool of a server; `definition` is the sha256 of its description and schemas."""
 
     name: str
+    title: str | None = None
     description: str = ""
     input_schema: dict[str, Json] = {}
     output_schema: dict[str, Json] | None = None

@@ -61,9 +61,8 @@ class ResultReader:
             raise BrokerUnavailable(
                 f"the result at {place(coordinate)} could not be read ({type(error).__name__}); try again"
             ) from None
-        if time.time_ns() // 1_000_000 - record.timestamp > self.settings.timeouts.results_ttl_s * 1000:
-            raise expired(coordinate)
-        result = _result(self.settings, record)
+        check_age(self.settings, record.timestamp, coordinate)
+        result = result_in(self.settings, record)
         if result is None:
             raise PayloadGone(f"the call at {place(coordinate)} gave no result")
         return result
@@ -87,7 +86,16 @@ class ResultReader:
         return record
 
 
-def _result(settings: Settings, record: ConsumerRecord[bytes, bytes]) -> ToolResult | None:
+def check_age(settings: Settings, written_at_ms: int, coordinate: Coordinate) -> None:
+    """
+    Raises:
+        PayloadGone: what was written then is older than `timeouts.results_ttl_s`.
+    """
+    if time.time_ns() // 1_000_000 - written_at_ms > settings.timeouts.results_ttl_s * 1000:
+        raise expired(coordinate)
+
+
+def result_in(settings: Settings, record: ConsumerRecord[bytes, bytes]) -> ToolResult | None:
     """What a call gave, or what a person said that it gave."""
     if record.topic == settings.topics.tool_outcomes:
         return decode_outcome(record.value).result

@@ -210,6 +210,16 @@ class GatewaySettings(Group):
         return self.host in {"127.0.0.1", "::1", "localhost"}
 
 
+ToolChoice = Literal["proxy", "pml", "both"]
+"""Which tools MCP clients see: those of the servers behind PML, PML's own, or both."""
+
+
+class McpSettings(Group):
+    """The door for agents."""
+
+    tools: ToolChoice = "both"
+
+
 class LogSettings(Group):
     """What a worker writes to stderr; `auto` is console on a terminal, JSON lines elsewhere."""
 
@@ -248,6 +258,7 @@ class Settings(BaseSettings):
     sink: SinkSettings = SinkSettings()
     metrics: MetricsSettings = MetricsSettings()
     gateway: GatewaySettings = GatewaySettings()
+    mcp: McpSettings = McpSettings()
     log: LogSettings = LogSettings()
 
     @field_validator("data_dir", "mcp_servers", "mcp_permissions")

@@ -25,10 +25,12 @@ def catalog_tool(tool: types.Tool) -> Tool:
     hints = tool.annotations or types.ToolAnnotations()
     return Tool(
         name=tool.name,
+        title=tool.title,
         description=tool.description or "",
         input_schema=tool.input_schema,
         output_schema=tool.output_schema,
         hints=ToolHints(
+            title=hints.title,
             read_only=hints.read_only_hint,
             destructive=hints.destructive_hint,
             idempotent=hints.idempotent_hint,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import mcp_types as types
@@ -15,6 +16,7 @@ from pml.streams.bridge.stdio import RESULT_TOO_LARGE, RESULT_UNREADABLE
 
 # An error's text goes into the log cut to 2 KB; a little more keeps what redaction may remove.
 MESSAGE_MAX_CHARACTERS = 4_096
+PROTOCOL_META = "io.modelcontextprotocol/"
 _RETRYABLE: frozenset[ErrorType] = frozenset({"TIMEOUT", "NETWORK"})
 
 Answer = tuple[CallStatus, ToolResult | None, CallError | None]
@@ -24,16 +26,25 @@ def answer_of(result: types.CallToolResult, max_bytes: int) -> Answer:
     """Status, result and error of an answer; a result over `max_bytes` of JSON is an error."""
     kept = tool_result(result)
     if result.is_error:
-        return (
-            "error",
-            None,
-            tool_error("TOOL_ERROR", _text(kept.content) or "the tool failed without a message"),
-        )
+        said = tool_error("TOOL_ERROR", _text(kept.content) or "the tool failed without a message")
+        return "error", kept if _fits(kept, max_bytes) else None, said
     try:
-        size = len(orjson.dumps(kept.model_dump(exclude_none=True)))
+        size = _size(kept)
     except TypeError as error:
         return failed("RESULT_UNREADABLE", "VALIDATION", f"the result cannot be kept as JSON: {error}")
     return too_large(size, max_bytes) if size > max_bytes else ("ok", kept, None)
+
+
+def _size(result: ToolResult) -> int:
+    return len(orjson.dumps(result.model_dump(exclude_none=True)))
+
+
+def _fits(result: ToolResult, max_bytes: int) -> bool:
+    """Whether what a tool said of its failure can be kept; its message is kept in any case."""
+    try:
+        return _size(result) <= max_bytes
+    except TypeError:
+        return False
 
 
 def tool_result(result: types.CallToolResult) -> ToolResult:
@@ -42,9 +53,19 @@ def tool_result(result: types.CallToolResult) -> ToolResult:
     Structured content that is no object is kept under `result`, as the SDK's servers wrap it.
     """
     structured = result.structured_content
-    if structured is not None and not isinstance(structured, dict):
-        structured = {"result": structured}
-    return ToolResult(content=[_plain(block) for block in result.content], structured=structured)
+    bare = structured is not None and not isinstance(structured, dict)
+    return ToolResult(
+        content=[_plain(block) for block in result.content],
+        structured={"result": structured} if bare else structured,
+        bare=bare or None,
+        meta=own_meta(result.meta),
+    )
+
+
+def own_meta(meta: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """What a server says in `_meta` besides what the protocol writes there itself."""
+    kept = {name: value for name, value in (meta or {}).items() if not name.startswith(PROTOCOL_META)}
+    return kept or None
 
 
 def failure_of(error: Exception, server: str) -> Answer:
@@ -103,15 +124,16 @@ def _oversized(message: str) -> Answer:
 
 def _protocol_error(code: int, message: str) -> CallError:
     """JSON-RPC's own codes say more than words do."""
+    details = {"jsonrpc_code": code}
     if code == types.INVALID_PARAMS and classify(message) != "NOT_FOUND":
-        return CallError(code="TOOL_ERROR", type="VALIDATION", message=_cut(message))
+        return CallError(code="TOOL_ERROR", type="VALIDATION", message=_cut(message), details=details)
     if code == types.INVALID_REQUEST and message.endswith("not supported"):
         return CallError(
             code="CLIENT_REQUEST_DECLINED",
             type="VALIDATION",
             message=_cut(f"the server asked for something PML declines: {message}"),
         )
-    return tool_error("TOOL_ERROR", message)
+    return tool_error("TOOL_ERROR", message).model_copy(update={"details": details})
 
 
 def _plain(block: BaseModel) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcp.server.context import ServerRequestContext
 
@@ -18,6 +18,9 @@ from pml.streams.gateway.callers import Caller
 from pml.streams.gateway.doors import Waiting
 from pml.streams.mcp_server.failures import InvalidArguments
 from pml.streams.settings import Settings
+
+if TYPE_CHECKING:
+    from pml.streams.mcp_server.proxy.proxy import Proxy
 
 LOCAL_AGENT = Caller(DEFAULT_TENANT, "agent:mcp", frozenset({"runs:read", "runs:write"}))
 """Who calls over stdio: an agent of whoever sits at this machine, and never that person."""
@@ -55,7 +58,8 @@ class Door:
     Args:
         caller_of: who sent a request.
 
-    `waiting` counts the requests that wait; over HTTP it is the one of all doors.
+    `waiting` counts the requests that wait; over HTTP it is the one of all doors. `connection_session` is the
+    session of the one connection that there is, over stdio.
     """
 
     settings: Settings
@@ -64,6 +68,8 @@ class Door:
     caller_of: Callable[[ServerRequestContext[Any, Any]], Caller]
     waiting: Waiting = field(default_factory=Waiting)
     remembered: Remembered = field(default_factory=Remembered)
+    proxy: Proxy | None = None
+    connection_session: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +107,7 @@ def call_of(door: Door, caller: Caller, context: ServerRequestContext[Any, Any])
         caller,
         context.session.report_progress,
         meta_session=meta_session(context.meta),
-        mcp_session=derived_session(headers.get(MCP_SESSION_HEADER)),
+        mcp_session=derived_session(headers.get(MCP_SESSION_HEADER)) or door.connection_session,
         traceparent=traceparent(context.meta),
     )
 

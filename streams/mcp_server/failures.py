@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable
 from typing import Any
 
 import orjson
+import structlog
+from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, TextContent
+from pydantic import ValidationError
 
-from pml.schemas.errors import PMLError
+from pml.schemas.codec import explain
+from pml.schemas.errors import PMLError, WaitedTooLong
+from pml.streams.gateway.problems import Unexpected
 from pml.streams.mcp_server.bounds import STRUCTURED_BYTES_MAX, TEXT_BYTES_MAX, cut, cut_bytes, wire_bytes
 
 MESSAGE_MAX = 2_000
+# A broker that is away takes no command; who waits for a run waits 50 s at most, and clients give 60.
+ANSWER_S = 55.0
+log = structlog.get_logger("pml.mcp")
 
 
 class InvalidArguments(PMLError):
@@ -23,6 +33,25 @@ class NoResult(PMLError):
     """A task that has none: it goes on, failed or was skipped."""
 
     code = "NO_RESULT"
+
+
+async def or_failed(answer: Awaitable[CallToolResult], run_id: str | None, tool: str) -> CallToolResult:
+    """The answer, or what went wrong as one; only errors of the protocol go through."""
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            return await answer
+    except MCPError:
+        raise
+    except ValidationError as error:
+        return failed(InvalidArguments(f"the arguments are wrong: {explain(error)}"), run_id)
+    except TimeoutError:
+        told = f"no answer within {ANSWER_S:g} s; `pml status` says what is wrong"
+        return failed(WaitedTooLong(told), run_id)
+    except PMLError as error:
+        return failed(error, run_id)
+    except Exception as error:
+        log.error("a tool failed", tool=tool, error=type(error).__name__, exc_info=True)
+        return failed(Unexpected("PML made a mistake; its log says more"), run_id)
 
 
 def failed(error: PMLError, run_id: str | None = None, text: str | None = None) -> CallToolResult:

@@ -14,7 +14,9 @@ from pml.streams.gateway.callers import Caller, Callers
 from pml.streams.gateway.doors import Doors
 from pml.streams.gateway.problems import problem
 from pml.streams.mcp_server.door import Door
+from pml.streams.mcp_server.proxy.proxy import Proxy
 from pml.streams.mcp_server.server import make_server
+from pml.streams.mcp_server.tools import TOOLS
 
 PATH = "/mcp"
 SESSIONS_MAX = 1_000
@@ -31,7 +33,8 @@ def session_manager(doors: Doors) -> StreamableHTTPSessionManager:
         request = context.request
         return doors.callers.of(None if request is None else request.headers.get("authorization"))
 
-    door = Door(doors.settings, doors.producer, doors.finder, caller_of, doors.waiting)
+    proxy = Proxy(doors.settings, frozenset(TOOLS))
+    door = Door(doors.settings, doors.producer, doors.finder, caller_of, doors.waiting, proxy=proxy)
     return StreamableHTTPSessionManager(
         make_server(door),
         max_request_body_size=doors.settings.gateway.body_bytes_max,

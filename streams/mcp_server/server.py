@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
-import structlog
 from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel import Server
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INVALID_PARAMS,
@@ -18,76 +20,92 @@ from mcp_types import (
     PaginatedRequestParams,
     TextContent,
 )
-from pydantic import ValidationError
 
-from pml.schemas.codec import explain
-from pml.schemas.errors import PMLError, WaitedTooLong
 from pml.schemas.identifiers import is_name
-from pml.streams.gateway.problems import Unexpected
 from pml.streams.mcp_server.apart import apart
 from pml.streams.mcp_server.door import Door, call_of
-from pml.streams.mcp_server.failures import InvalidArguments, failed
+from pml.streams.mcp_server.failures import failed, or_failed
 from pml.streams.mcp_server.instructions import INSTRUCTIONS
+from pml.streams.mcp_server.proxy.choice import chosen
+from pml.streams.mcp_server.proxy.instructions import instructions_for
+from pml.streams.mcp_server.proxy.proxy import Proxy
 from pml.streams.mcp_server.shapes import Answer, schema_of
 from pml.streams.mcp_server.tools import TOOLS, ToolSpec
 
 Context = ServerRequestContext[Any, Any]
-# A broker that is away takes no command; who waits for a run waits 50 s at most, and clients give 60.
-ANSWER_S = 55.0
-log = structlog.get_logger("pml.mcp")
 
 
 def make_server(door: Door) -> Server[dict[str, Any]]:
-    """A server whose tools go through this door."""
+    """A server whose tools go through this door, and those that the door's proxy offers."""
+    default = door.settings.mcp.tools
+    proxy = door.proxy
 
     async def list_tools(context: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=[tool.listed() for tool in TOOLS.values()])
+        choice = chosen(context, default)
+        own = [] if choice == "proxy" else [tool.listed() for tool in TOOLS.values()]
+        others = [] if choice == "pml" or proxy is None else await proxy.listed(context)
+        return ListToolsResult(tools=own + others)
 
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
+        choice, arguments = chosen(context, default), params.arguments or {}
         tool = TOOLS.get(params.name)
-        if tool is None:
-            raise MCPError(INVALID_PARAMS, f"there is no tool {params.name[:64]!r}")
-        return await apart(answered(door, tool, params.arguments or {}, context))
+        if tool is not None and choice != "proxy":
+            return await apart(answered(door, tool, arguments, context))
+        if proxy is not None and choice != "pml" and await proxy.knows(params.name):
+            answer = proxy.answer(door, params.name, arguments, context, with_pml=choice == "both")
+            return await apart(or_failed(answer, None, params.name))
+        raise MCPError(INVALID_PARAMS, f"there is no tool {params.name[:64]!r}")
 
-    return Server(
+    def input_schema(name: str) -> dict[str, Any] | None:
+        tool = TOOLS.get(name)
+        if tool is not None:
+            return schema_of(tool.asked)
+        return None if proxy is None else proxy.input_schema(name)
+
+    return _Server(
         "pml",
         version=version("procedural-memory-layer"),
         title="PML, the Procedural Memory Layer",
-        instructions=INSTRUCTIONS,
+        instructions=instructions_for(default) if proxy else INSTRUCTIONS,
+        lifespan=partial(_life, proxy),
         get_tool_input_schema=input_schema,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        on_subscriptions_listen=proxy.changes.listen if proxy else None,
     )
 
 
-def input_schema(name: str) -> dict[str, Any] | None:
-    """The schema of a tool's arguments."""
-    tool = TOOLS.get(name)
-    return None if tool is None else schema_of(tool.asked)
+class _Server(Server[dict[str, Any]]):
+    """Says to clients of before 2026-07-28 that its tools may change; later ones see it by themselves."""
+
+    def create_initialization_options(
+        self, notification_options: NotificationOptions | None = None, *arguments: Any, **named: Any
+    ) -> InitializationOptions:
+        """As the SDK has it."""
+        changing = self.get_request_handler("subscriptions/listen") is not None
+        options = notification_options or NotificationOptions(tools_changed=changing)
+        return super().create_initialization_options(options, *arguments, **named)
+
+
+@asynccontextmanager
+async def _life(proxy: Proxy | None, server: Server[Any]) -> AsyncIterator[dict[str, Any]]:
+    """The proxy runs while the server does."""
+    async with nullcontext() if proxy is None else proxy.running():
+        yield {}
 
 
 async def answered(door: Door, tool: ToolSpec, arguments: dict[str, Any], context: Context) -> CallToolResult:
     """What a call came to; every error is an answer, and none is told as a success."""
     run_id = arguments.get("run_id")
     named = run_id if isinstance(run_id, str) and is_name(run_id) else None
-    try:
-        caller = door.caller_of(context)
-        caller.require(tool.scope)
-        asked = tool.asked.model_validate(arguments)
-        async with asyncio.timeout(ANSWER_S):
-            answer = await tool.run(call_of(door, caller, context), asked)
-        return told(tool, answer)
-    except ValidationError as error:
-        return failed(InvalidArguments(f"the arguments are wrong: {explain(error)}"), named)
-    except TimeoutError:
-        return failed(
-            WaitedTooLong(f"no answer within {ANSWER_S:g} s; `pml status` says what is wrong"), named
-        )
-    except PMLError as error:
-        return failed(error, named)
-    except Exception as error:
-        log.error("a tool failed", tool=tool.name, error=type(error).__name__, exc_info=True)
-        return failed(Unexpected("PML made a mistake; its log says more"), named)
+    return await or_failed(_answer(door, tool, arguments, context), named, tool.name)
+
+
+async def _answer(door: Door, tool: ToolSpec, arguments: dict[str, Any], context: Context) -> CallToolResult:
+    caller = door.caller_of(context)
+    caller.require(tool.scope)
+    asked = tool.asked.model_validate(arguments)
+    return told(tool, await tool.run(call_of(door, caller, context), asked))
 
 
 def told(tool: ToolSpec, answer: Answer) -> CallToolResult:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from mcp.server.stdio import stdio_server
 
-from pml.streams.client import IntentProducer
+from pml.streams.client import IntentProducer, new_id
 from pml.streams.discovery.finder import Finder
 from pml.streams.logs import configure_logging
 from pml.streams.mcp_server.door import LOCAL_AGENT, Door
+from pml.streams.mcp_server.proxy.proxy import Proxy
 from pml.streams.mcp_server.server import make_server
+from pml.streams.mcp_server.tools import TOOLS
 from pml.streams.settings import Settings
 
 
@@ -20,6 +22,14 @@ async def serve(settings: Settings) -> None:
     """
     configure_logging(settings.log, role="mcp")
     async with IntentProducer(settings) as producer, Finder(settings) as finder:
-        server = make_server(Door(settings, producer, finder, lambda context: LOCAL_AGENT))
+        door = Door(
+            settings,
+            producer,
+            finder,
+            lambda context: LOCAL_AGENT,
+            proxy=Proxy(settings, frozenset(TOOLS)),
+            connection_session=new_id("ses"),
+        )
+        server = make_server(door)
         async with stdio_server() as (read, write):
             await server.run(read, write, server.create_initialization_options())

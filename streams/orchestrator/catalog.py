@@ -73,6 +73,11 @@ class CatalogFollower:
             return replace(self._catalog, switches={**self._catalog.switches, "contact": "off"})
         return self._catalog
 
+    async def moved(self) -> None:
+        """Wait until the topic was looked at once more."""
+        async with self._moved:
+            await self._moved.wait()
+
     async def follow(self) -> None:
         """Take in records for ever.
 

@@ -40,7 +40,31 @@ def test_whatever_a_server_answers_can_be_sent(structured: Any) -> None:
 def test_structure_that_is_no_object_is_kept_under_result() -> None:
     _, kept, _ = answer_of(result(structured_content=[1, 2]), 10_000)
     assert kept is not None
-    assert kept.structured == {"result": [1, 2]}
+    assert (kept.structured, kept.bare) == ({"result": [1, 2]}, True)
+
+
+def test_what_a_tool_says_of_its_failure_is_kept_where_it_has_room() -> None:
+    said = result(
+        content=[types.TextContent(text="no such file")], structured_content={"errno": 2}, is_error=True
+    )
+    status, kept, error = answer_of(said, 10_000)
+    assert kept is not None
+    assert error is not None
+    assert (status, error.message) == ("error", "no such file")
+    assert (kept.content, kept.structured) == ([{"type": "text", "text": "no such file"}], {"errno": 2})
+    assert answer_of(said, 20)[:2] == ("error", None)
+
+
+def test_of_its_meta_a_server_keeps_what_is_its_own() -> None:
+    kept = answer_of(result(_meta={"io.modelcontextprotocol/serverInfo": {}, "trace": 1}), 10_000)[1]
+    assert kept is not None
+    assert kept.meta == {"trace": 1}
+
+
+def test_an_error_of_the_protocol_keeps_its_code() -> None:
+    error = failure_of(MCPError(types.INVALID_PARAMS, "what?"), "srv")[2]
+    assert error is not None
+    assert error.details == {"jsonrpc_code": types.INVALID_PARAMS}
 
 
 @given(st.integers(1, 3_000))
@@ -53,7 +77,8 @@ def test_the_limit_is_exact(size: int) -> None:
 def test_an_error_without_words_still_says_something() -> None:
     status, kept, error = answer_of(result(is_error=True), 10_000)
     assert error is not None
-    assert (status, kept, error.type) == ("error", None, "UNKNOWN")
+    assert kept is not None
+    assert (status, kept.content, error.type) == ("error", [], "UNKNOWN")
     assert error.message
 
 

@@ -204,7 +204,7 @@ async def test_an_answer_that_does_not_come_is_told_so(
         async def decide(self, *arguments: Any, **fields: Any) -> None:
             await asyncio.Event().wait()
 
-    monkeypatch.setattr("pml.streams.mcp_server.server.ANSWER_S", 0.01)
+    monkeypatch.setattr("pml.streams.mcp_server.failures.ANSWER_S", 0.01)
     async with connected(tmp_path, producer=Silent()) as client:
         answer = await client.call_tool("pml_abort", {"run_id": "run_1", "session": "run_1"})
 
