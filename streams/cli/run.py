@@ -57,7 +57,8 @@ def list_runs(
         print_json(runs)
         return
     columns = ("run_id", "status", "name", "started_at", "duration_ms", "tasks", "hits", "misses", "saved_ms")
-    print_table([column.replace("_", " ") for column in columns], ([r[c] for c in columns] for r in runs))
+    rows = [{**run, "name": run["name"] or run["workflow_type"]} for run in runs]
+    print_table([column.replace("_", " ") for column in columns], ([r[c] for c in columns] for r in rows))
 
 
 @app.command()

@@ -183,6 +183,9 @@ def _told(error: PMLError) -> PMLError:
 
 def render(answer: RunsAnswer) -> str:
     """The runs in a line each, for a model that reads text alone."""
-    lines = [f"{row.run_id} (session {row.session_id}) {row.status} {row.name or ''}" for row in answer.items]
+    lines = [
+        f"{row.run_id} (session {row.session_id}) {row.status} {row.name or row.workflow_type or ''}"
+        for row in answer.items
+    ]
     told = [*([answer.notice] if answer.notice else []), *(lines or ["there are none"])]
     return cut_bytes("\n".join(told), TEXT_BYTES_MAX)

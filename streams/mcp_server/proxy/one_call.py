@@ -20,14 +20,15 @@ from pml.schemas.events import (
 )
 
 TASK = "call"
-NAME_PREFIX = "proxy/"
 
 
 def workflow_of(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """One task. Arguments are literals, also where one looks like a reference; the type groups by tool."""
+    """One task. Arguments are literals, also where one looks like a reference.
+
+    Its type is the tool, so that statistics group by it; without a name it is no capability to learn.
+    """
     literals = {name: {"type": "literal", "value": value} for name, value in arguments.items()}
     return {
-        "name": f"{NAME_PREFIX}{tool}"[:200],
         "workflow_type": tool[:200],
         "tasks": [{"id": TASK, "tool": tool, "arguments": literals}],
     }
