@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -60,6 +61,14 @@ class Discovered(Record):
     runs: int | None = None
     successes: int | None = None
     shortened: tuple[str, ...] = ()
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """The names of what it is given."""
+        if self.type == "capability":
+            return tuple(taken.name for taken in self.parameters)
+        properties = (self.input_schema or {}).get("properties")
+        return tuple(str(name) for name in properties) if isinstance(properties, Mapping) else ()
 
 
 class DiscoverAnswer(Record):

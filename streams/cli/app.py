@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +15,7 @@ from pml.streams.cli import (
     capability,
     config,
     demo,
+    discover,
     dlq,
     doctor,
     events,
@@ -83,12 +85,13 @@ def _root(
     """PML, the Procedural Memory Layer: runs the tool workflows of AI agents and speculates ahead."""
 
 
-for panel, commands in {
+COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     RUNNING: (stack.up, stack.down, stack.status, doctor.doctor, worker.worker),
-    WORKING: (submit.submit, demo.demo, analyze.analyze, mcp.mcp),
+    WORKING: (submit.submit, discover.discover, demo.demo, analyze.analyze, mcp.mcp),
     LOOKING: (query.query, metrics.metrics),
     OPERATING: (config.config, init.init, store.migrate),
-}.items():
+}
+for panel, commands in COMMANDS.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
 for panel, name, group in (

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from pml.schemas.commands import TaskResolve
 from pml.schemas.errors import PMLError
 from pml.streams.discovery.finder import Finder
-from pml.streams.gateway import approvals, catalog, event_stream, runs
+from pml.streams.gateway import approvals, catalog, discovery, event_stream, runs
 from pml.streams.gateway.answers import json_response
 from pml.streams.gateway.callers import Caller, Callers
 from pml.streams.gateway.doors import Doors
@@ -48,7 +48,9 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/v1/approvals", approvals.show_all),
     ("POST", "/v1/approvals/{approval_id}/approve", partial(approvals.decide, decision="approve")),
     ("POST", "/v1/approvals/{approval_id}/reject", partial(approvals.decide, decision="reject")),
+    ("POST", "/v1/discover", discovery.discover),
     ("GET", "/v1/tools", catalog.tools),
+    ("GET", "/v1/capabilities", discovery.capabilities),
     ("GET", "/v1/dead-letters", catalog.dead_letters),
     ("GET", "/v1/dead-letters/{letter_id}", catalog.dead_letter),
 )

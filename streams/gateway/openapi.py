@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from pml.schemas.commands import ApprovalDecide
+from pml.schemas.discovery import DiscoverRequest
 from pml.schemas.workflow import Workflow
 from pml.streams.gateway.requests import RunRequest
 
@@ -21,6 +22,9 @@ _QUERY = {
     "POST /v1/runs": ("wait_s",),
     "GET /v1/approvals": ("session", "all", "limit"),
     "GET /v1/dead-letters": ("limit",),
+    "GET /v1/tools": (),
+    "GET /v1/capabilities": (),
+    "POST /v1/discover": (),
 }
 _FAILURE = {
     "description": "a problem (RFC 9457)",
@@ -89,6 +93,8 @@ def _body(path: str, handler: Callable[..., Any], schemas: dict[str, Any]) -> di
         schema = _schema(RunRequest, schemas)
         schema["properties"]["workflow"] = {"$ref": "#/components/schemas/Workflow"}
         return schema
+    if path == "/v1/discover":
+        return _schema(DiscoverRequest, schemas)
     given = handler.keywords if isinstance(handler, partial) else {}
     schema = _schema(given.get("model", ApprovalDecide), schemas)
     said = {"task_id"} if "model" in given else {"approval_id", "decision"}

@@ -39,8 +39,10 @@ class RunRequest(BaseModel):
 
     @model_validator(mode="after")
     def _one_of_them(self) -> RunRequest:
-        if (self.workflow is None) == (self.code is None):
+        if self.workflow is not None and self.code is not None:
             raise ValueError("give either a workflow or code")
+        if self.workflow is None and self.code is None and not self.intent:
+            raise ValueError("give a workflow, code, or an intent that a learned capability answers")
         return self
 
 

@@ -40,7 +40,7 @@ async def start(request: Request, caller: Caller, doors: Doors) -> Response:
     caller.require("runs:write")
     asked, patience_s = await requests.run_request(request), requests.wait_s(request)
     submission = await doors.producer.start_run(
-        asked.code or asked.workflow or {},
+        asked.code or asked.workflow,
         intent=asked.intent,
         options=asked.options,
         context=asked.context,

@@ -121,15 +121,8 @@ def render(answer: FoundAnswer) -> str:
 def line(item: Discovered) -> str:
     """A result in one line: its score, what it is, what it takes, what it says of itself."""
     asks = " (a person is asked)" if item.needs_approval else ""
-    takes = ", ".join(_taken(item))
+    takes = ", ".join(item.takes[:FIELDS_TOLD])
     return f"{item.score:.2f} {item.type} {item.id}({takes}){asks}: {cut(item.description, 120)}"
-
-
-def _taken(item: Discovered) -> list[str]:
-    if item.type == "capability":
-        return [taken.name for taken in item.parameters]
-    properties = (item.input_schema or {}).get("properties")
-    return [str(name) for name in properties][:FIELDS_TOLD] if isinstance(properties, Mapping) else []
 
 
 def _cut(item: Discovered, most: Cut) -> Discovered:

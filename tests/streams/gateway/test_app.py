@@ -20,6 +20,7 @@ NOWHERE = "127.0.0.1:1"
 NEEDED: dict[tuple[str, str], Scope] = {
     (method, path): "runs:write" if method == "POST" else "runs:read" for method, path, _ in ROUTES
 } | {
+    ("POST", "/v1/discover"): "runs:read",
     ("POST", "/v1/approvals/{approval_id}/approve"): "approvals:write",
     ("POST", "/v1/approvals/{approval_id}/reject"): "approvals:write",
     ("GET", "/v1/dead-letters"): "dlq:admin",
@@ -143,6 +144,10 @@ def test_a_caller_may_send_so_many_at_once(tmp_path: Path) -> None:
         ("/v1/runs", b"[]", "UNDECODABLE"),
         ("/v1/runs", b"{}", "UNDECODABLE"),
         ("/v1/runs", b'{"workflow": {}, "more": 1}', "UNDECODABLE"),
+        ("/v1/runs", b'{"intent": "", "context": {}}', "UNDECODABLE"),
+        ("/v1/discover", b"{}", "UNDECODABLE"),
+        ("/v1/discover", b'{"intent": "x", "limit": 51}', "UNDECODABLE"),
+        ("/v1/discover", b'{"intent": "x", "filter": {"kind": "tool"}}', "UNDECODABLE"),
         ("/v1/runs", b'{"workflow": {}, "code": {"source": "a"}}', "UNDECODABLE"),
         ("/v1/runs", b'{"code": {"source": ""}}', "UNDECODABLE"),
         ("/v1/runs?wait_s=51", b'{"workflow": {}}', "UNDECODABLE"),
