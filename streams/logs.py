@@ -66,6 +66,7 @@ def configure_logging(settings: LogSettings, **bound: Any) -> None:
 def silence_libraries() -> None:
     """For the command line: what goes wrong is told in one sentence, by us."""
     logging.basicConfig(level=logging.CRITICAL, force=True)
+    structlog.configure(logger_factory=structlog.stdlib.LoggerFactory())  # else its lines go to stdout
     for name in CHATTY:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 

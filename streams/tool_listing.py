@@ -53,6 +53,26 @@ async def find_tool(settings: Settings, tool: str) -> tuple[ServerTools, Tool]:
     return server, _tool_of(server, tool)
 
 
+async def configured_servers(settings: Settings) -> tuple[dict[str, ServerTools], dict[str, str]]:
+    """All servers that are configured, and of those that cannot be asked, why.
+
+    As the bridge listed them; one that it did not is started here for a moment.
+
+    Raises:
+        ConfigurationError: the file of servers is wrong.
+    """
+    known = await known_servers(settings)
+    found: dict[str, ServerTools] = {}
+    absent: dict[str, str] = {}
+    for name in read_servers(settings.mcp_servers).enabled():
+        try:
+            listed = name in known and known[name].status == "listed"
+            found[name] = known[name] if listed else await list_server(settings, name)
+        except ConfigurationError as error:
+            absent[name] = error.message
+    return found, absent
+
+
 async def list_server(settings: Settings, name: str) -> ServerTools:
     """Start a configured server, list its tools, end it.
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pml.streams.cli.output import Json, note, print_json
+
+if TYPE_CHECKING:
+    from pml.streams.servers_import import Imported
 
 EXISTS = "exists, left as it is"
 PML_TOML = """\
@@ -73,6 +76,11 @@ mcpServers:
     args: [-m, pml.deploy.examples.files_server, --root, world, --log, calls.jsonl]
     cwd: .
 """
+NO_PERMISSIONS = """\
+# What may run, and what may run early. A tool that is not named here does not run at all.
+# `pml tools draft` proposes entries, `pml tools approve SERVER:TOOL` adds one.
+version: 1
+"""
 FILES = {
     "pml.toml": PML_TOML,
     "mcp-servers.yaml": MCP_SERVERS,
@@ -88,15 +96,27 @@ def init(
         bool,
         typer.Option("--examples", help="Three servers, what they work on, and ten workflows to try."),
     ] = False,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--import",
+            metavar="FILE",
+            help="Take the servers of another client (Claude, Cursor, VS Code), without their secrets.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Write files to begin with: pml.toml, mcp-servers.yaml, mcp-permissions.yaml, workflow.yaml.
 
     What exists is left as it is. With --examples: a folder and a git repository of a small made-up product,
-    servers and permissions for them, workflows/ and decisions/.
+    servers and permissions for them, workflows/ and decisions/. With --import: the servers of another client,
+    and what to write into its configuration so that it calls them through PML.
 
-    Examples: pml init · pml init my-project · pml init try --examples
+    Examples: pml init · pml init my-project · pml init try --examples · pml init --import .cursor/mcp.json
     """
+    if source is not None:
+        import_from(folder, source, as_json=json)
+        return
     folder.mkdir(parents=True, exist_ok=True)
     texts = {name: text.replace("@PYTHON@", sys.executable) for name, text in _texts(examples).items()}
     written = [name for name in texts if _write(folder / name, texts[name])]
@@ -106,6 +126,68 @@ def init(
         written += _build_world(folder)
     if json:
         print_json({"folder": str(folder.absolute()), "written": written})
+
+
+def import_from(folder: Path, source: Path, *, as_json: bool) -> None:
+    """Write the files with the servers that a client has.
+
+    Raises:
+        ConfigurationError: the client's file is wrong, or there are servers here already.
+    """
+    from pml.schemas.errors import ConfigurationError
+    from pml.streams.client_configuration import over_http, over_stdio
+    from pml.streams.servers_import import as_yaml, import_servers
+
+    target = folder / "mcp-servers.yaml"
+    if target.exists():
+        raise ConfigurationError(f"{target} {EXISTS}: import into another folder, or move it away")
+    found = import_servers(source)
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {
+        "pml.toml": PML_TOML,
+        "mcp-servers.yaml": as_yaml(found, source),
+        "mcp-permissions.yaml": NO_PERMISSIONS,
+    }
+    written = [name for name in texts if _write(folder / name, texts[name])]
+    for name in texts:
+        note(f"{folder / name}: {'written' if name in written else EXISTS}")
+    told = {
+        "stdio": over_stdio(found.shape, _own_command(), (folder / "pml.toml").absolute()),
+        "http": over_http(found.shape),
+    }
+    if as_json:
+        facts = {name: getattr(found, name) for name in ("variables", "left_out", "renamed")}
+        print_json(
+            {"folder": str(folder.absolute()), "written": written, "servers": list(found.servers)}
+            | facts
+            | {"client": told}
+        )
+        return
+    _tell(found, told)
+
+
+def _tell(found: Imported, told: dict[str, Any]) -> None:
+    """What a person has to do now."""
+    for name, own in found.renamed.items():
+        note(f"{own!r} is called {name} here")
+    for name, reason in found.left_out.items():
+        note(f"{name} is left out: {reason}")
+    for variable, servers in found.variables.items():
+        note(
+            f"set {variable} where `pml up` is started: {', '.join(servers)} needs it; it is not in the file"
+        )
+    note(
+        "then: `pml tools draft` proposes permissions, `pml up --detach` starts, `pml status` has the address"
+    )
+    note("write one of these into the client's configuration instead of its servers: stdio, or HTTP")
+    for configuration in told.values():
+        print_json(configuration)
+
+
+def _own_command() -> list[str]:
+    """How this very `pml` is started."""
+    script = Path(sys.executable).parent / "pml"
+    return [str(script)] if script.exists() else [sys.executable, "-m", "pml.streams.cli"]
 
 
 def _texts(examples: bool) -> dict[str, str]:

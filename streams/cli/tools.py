@@ -1,4 +1,4 @@
-"""`pml tools list|approve`."""
+"""`pml tools list|draft|approve`."""
 
 from __future__ import annotations
 
@@ -42,6 +42,28 @@ def list_tools(json: Json = False) -> None:
         return
     columns = ("tool", "may run", "early", "scope", "effect", "why not")
     print_table(columns, (_row(row) for row in rows))
+
+
+@app.command()
+def draft(json: Json = False) -> None:
+    """Propose permissions for tools that no entry names, from hints and names; everything commented out.
+
+    Servers that no bridge listed are started for a moment.
+
+    Examples: pml tools draft · pml tools draft >> mcp-permissions.draft.yaml
+    """
+    from pml.streams.bridge.permissions_file import read_permissions
+    from pml.streams.permissions_draft import draft_text, proposals
+    from pml.streams.tool_listing import configured_servers
+
+    settings = load_settings()
+    servers, absent = run_async(configured_servers(settings))
+    found = proposals(servers, read_permissions(settings.mcp_permissions))
+    if json:
+        items = [{"tool": item.tool, "entry": item.entry, "reason": item.reason} for item in found]
+        print_json({"items": items, "absent": absent})
+    else:
+        typer.echo(draft_text(found, absent), nl=False)
 
 
 @app.command()

@@ -28,7 +28,13 @@ COMMANDS = [
     *(["analyze"], ["token", "create"], ["token", "list"], ["token", "revoke"]),
     *(["migrate"], ["query"], ["metrics"], ["run", "list"], ["run", "show"], ["run", "trace"]),
     *(["events", "tail"], ["events", "dump"], ["dlq", "list"], ["dlq", "show"], ["tools", "list"]),
-    *(["tools", "approve"], ["speculation", "on"], ["speculation", "off"], ["schema", "export"]),
+    *(
+        ["tools", "draft"],
+        ["tools", "approve"],
+        ["speculation", "on"],
+        ["speculation", "off"],
+        ["schema", "export"],
+    ),
     *(["thresholds", "list"], ["thresholds", "set"], ["thresholds", "unset"], ["thresholds", "plot"]),
 ]
 
