@@ -21,12 +21,14 @@ def demo(
 ) -> None:
     """Run real workflows on real MCP servers, without and with speculation, and compare.
 
-    Starts a stack of its own, stops it at the end and leaves its data. Exit code 1 where any result differs,
-    an unsafe tool was run early, or what was run early was of no use.
+    Then programs: each is learned by running it once, and run again by nothing but its intent. Starts a stack
+    of its own, stops it at the end and leaves its data. Exit code 1 where any result differs, an unsafe tool
+    was run early, what was run early was of no use, or an intent was not understood.
 
     Examples: pml demo · pml demo --json · pml demo --repository ~/src/project
     """
     from pml.streams.demo.play import play
+    from pml.streams.demo.programs import load_programs
     from pml.streams.demo.report import show
     from pml.streams.demo.stage import Stage, load_workflows
     from pml.streams.local.foreground import fetch_jars
@@ -39,7 +41,8 @@ def demo(
         def say(text: str) -> None:
             status.update(text) if console.is_terminal else note(text)
 
-        report = run_async(play(Stage(settings, repository.absolute()), load_workflows(), say))
+        stage = Stage(settings, repository.absolute())
+        report = run_async(play(stage, load_workflows(), load_programs(), say))
     if json:
         print_json(report.as_dict())
     else:

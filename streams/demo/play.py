@@ -12,8 +12,9 @@ from pml.schemas.errors import WaitedTooLong
 from pml.schemas.workflow import Workflow
 from pml.streams.client import IntentProducer, ResultReader
 from pml.streams.connection import store_url
-from pml.streams.demo.report import DemoReport, WorkflowReport, compare
-from pml.streams.demo.runs import Runner
+from pml.streams.demo.programs import ProgramExample, learn_all
+from pml.streams.demo.report import DemoReport, IntentReport, WorkflowReport, compare
+from pml.streams.demo.runs import Asked, Runner
 from pml.streams.demo.stage import Stage
 from pml.streams.local.supervisor import supervised
 from pml.streams.settings import Settings
@@ -26,8 +27,10 @@ STORE_POLL_S = 0.1
 Say = Callable[[str], None]
 
 
-async def play(stage: Stage, workflows: Sequence[Workflow], say: Say) -> DemoReport:
-    """Run all workflows without and with speculation on a stack of the demo's own.
+async def play(
+    stage: Stage, workflows: Sequence[Workflow], programs: Sequence[ProgramExample], say: Say
+) -> DemoReport:
+    """Run all workflows without and with speculation on a stack of the demo's own, then learn the programs.
 
     `say` is told what is being done.
 
@@ -38,30 +41,39 @@ async def play(stage: Stage, workflows: Sequence[Workflow], say: Say) -> DemoRep
     await asyncio.to_thread(stage.set_up)
     with stage.environment():
         async with supervised(stage.settings, say):
-            reports, run_ids = await _compare_all(stage, workflows, say)
+            reports, intents, run_ids = await _run_all(stage, workflows, programs, say)
             say("waiting for ClickHouse to have everything")
             queries = await _ask(stage.settings, run_ids)
             say("stopping the stack")
-    return DemoReport(reports, queries, str(stage.settings.data_dir))
+    return DemoReport(reports, queries, str(stage.settings.data_dir), intents)
 
 
-async def _compare_all(
-    stage: Stage, workflows: Sequence[Workflow], say: Say
-) -> tuple[tuple[WorkflowReport, ...], list[str]]:
-    reports: list[WorkflowReport] = []
-    run_ids: list[str] = []
+async def _run_all(
+    stage: Stage, workflows: Sequence[Workflow], programs: Sequence[ProgramExample], say: Say
+) -> tuple[tuple[WorkflowReport, ...], tuple[IntentReport, ...], list[str]]:
     async with IntentProducer(stage.settings) as producer, ResultReader(stage.settings) as results:
         runner = Runner(stage, producer, results)
         say("warming up: each server is called once")
-        await runner.run(_warm_up(), "off", [])
-        for number, workflow in enumerate(workflows, 1):
-            name = workflow.name or f"workflow {number}"
-            say(f"{number}/{len(workflows)} {name}: without speculation")
-            plain = await runner.measure(workflow, "off")
-            say(f"{number}/{len(workflows)} {name}: with speculation")
-            speculative = await runner.measure(workflow, "on")
-            reports.append(compare(name, len(workflow.tasks), plain, speculative))
-            run_ids += [plain.summary.run_id, speculative.summary.run_id]
+        await runner.run(Asked(_warm_up(), "off"), [])
+        reports, run_ids = await _compare_all(runner, workflows, say)
+        learned = await learn_all(runner, stage.settings, programs, say)
+    ids = [*run_ids, *(run_id for _, pair in learned for run_id in pair)]
+    return reports, tuple(report for report, _ in learned), ids
+
+
+async def _compare_all(
+    runner: Runner, workflows: Sequence[Workflow], say: Say
+) -> tuple[tuple[WorkflowReport, ...], list[str]]:
+    reports: list[WorkflowReport] = []
+    run_ids: list[str] = []
+    for number, workflow in enumerate(workflows, 1):
+        name = workflow.name or f"workflow {number}"
+        say(f"{number}/{len(workflows)} {name}: without speculation")
+        plain = await runner.measure(Asked(workflow, "off"))
+        say(f"{number}/{len(workflows)} {name}: with speculation")
+        speculative = await runner.measure(Asked(workflow, "on"))
+        reports.append(compare(name, len(workflow.tasks), plain, speculative))
+        run_ids += [plain.summary.run_id, speculative.summary.run_id]
     return tuple(reports), run_ids
 
 

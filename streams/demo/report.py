@@ -43,29 +43,57 @@ class WorkflowReport:
 
 
 @dataclass(frozen=True, slots=True)
+class IntentReport:
+    """An intent that was answered by what a program had taught.
+
+    `run` compares the program without speculation with the run of the capability that the intent meant.
+    """
+
+    intent: str
+    file: str
+    capability: str
+    capability_id: str
+    meant: str | None
+    run: WorkflowReport
+
+    @property
+    def ok(self) -> bool:
+        """Whether the capability of the program was found, ran, and came to the same."""
+        return self.meant == self.capability_id and self.run.ok
+
+
+@dataclass(frozen=True, slots=True)
 class DemoReport:
-    """All workflows, and three questions asked of what is now in ClickHouse."""
+    """All workflows and programs, and three questions asked of what is now in ClickHouse."""
 
     workflows: tuple[WorkflowReport, ...]
     queries: Mapping[str, list[dict[str, Any]]]
     data_dir: str
+    intents: tuple[IntentReport, ...] = ()
 
     @property
     def ok(self) -> bool:
         """Whether PML kept its promise everywhere."""
-        return bool(self.workflows) and all(item.ok for item in self.workflows)
+        meant = all(item.ok for item in self.intents)
+        return bool(self.workflows) and meant and all(item.ok for item in self.workflows)
+
+    @property
+    def runs(self) -> tuple[WorkflowReport, ...]:
+        """Everything that was run without and with speculation."""
+        return (*self.workflows, *(item.run for item in self.intents))
 
     @property
     def eligible_calls_speculated(self) -> float | None:
         """The share of the calls that could run early for which one was begun: of none, none."""
-        eligible = sum(item.eligible for item in self.workflows)
-        speculated = sum(item.eligible_speculated for item in self.workflows)
+        eligible = sum(item.eligible for item in self.runs)
+        speculated = sum(item.eligible_speculated for item in self.runs)
         return round(speculated / eligible, 3) if eligible else None
 
     def as_dict(self) -> dict[str, Any]:
         """One JSON object."""
         return {
             "workflows": [asdict(item) for item in self.workflows],
+            "intents": [asdict(item) for item in self.intents],
             "queries": dict(self.queries),
             "eligible_calls_speculated": self.eligible_calls_speculated,
             "data_dir": self.data_dir,
@@ -100,7 +128,8 @@ def compare(name: str, tasks: int, plain: Measured, speculative: Measured) -> Wo
 
 def show(report: DemoReport, console: Console) -> None:
     """Print the report for a person."""
-    console.print(Group(_workflows(report), *_remarks(report), *_queries(report), _next_steps(report)))
+    parts = (_workflows(report), *_intents(report), *_remarks(report), *_queries(report))
+    console.print(Group(*parts, _next_steps(report)))
 
 
 def _workflows(report: DemoReport) -> Table:
@@ -114,8 +143,29 @@ def _workflows(report: DemoReport) -> Table:
     return table
 
 
+def _intents(report: DemoReport) -> list[RenderableType]:
+    if not report.intents:
+        return []
+    title = "\nPrograms that ran once, and then by nothing but their intent, with other values"
+    table = Table(title=title, title_justify="left")
+    for column in ("intent", "learned from", "capability", "found"):
+        table.add_column(column)
+    for column in ("plain ms", "by intent ms", "hits", "identical"):
+        table.add_column(column, justify="right")
+    for item in report.intents:
+        found = item.meant == item.capability_id
+        numbers = (f"{item.run.wall_ms_plain:.0f}", f"{item.run.wall_ms_speculative:.0f}", str(item.run.hits))
+        named = (item.intent, item.file, item.capability)
+        table.add_row(*named, _verdict(found), *numbers, _verdict(item.run.identical))
+    return [table]
+
+
+def _verdict(good: bool) -> Text:
+    return Text("yes", "green") if good else Text("NO", "bold red")
+
+
 def _cells(item: WorkflowReport) -> list[RenderableType]:
-    verdict = Text("yes", "green") if item.identical else Text("NO", "bold red")
+    verdict = _verdict(item.identical)
     return [
         item.name,
         str(item.layers),
@@ -136,11 +186,11 @@ def _cells(item: WorkflowReport) -> list[RenderableType]:
 
 def _remarks(report: DemoReport) -> list[RenderableType]:
     remarks: list[RenderableType] = []
-    for item in report.workflows:
+    for item in report.runs:
         remarks += [Text(f"{item.name}: {difference}", "red") for difference in item.differences]
         if item.speculated and not item.hits:
             remarks.append(Text(f"{item.name}: what was run early was of no use", "red"))
-    by_shape = [f"{item.name} ({', '.join(item.by_shape)})" for item in report.workflows if item.by_shape]
+    by_shape = [f"{item.name} ({', '.join(item.by_shape)})" for item in report.runs if item.by_shape]
     if by_shape:
         remarks.append(
             Text(f"Compared by shape, because a clock changes by itself: {'; '.join(by_shape)}", "dim")
@@ -182,7 +232,8 @@ def _next_steps(report: DemoReport) -> Text:
         f"\n\nWhat to try next (the data stay in {report.data_dir}):\n"
         "  pml init                        a pml.toml, a servers file and a permissions file of your own\n"
         "  pml up --detach                 the same stack, in the background\n"
-        "  pml submit FILE --wait          a workflow of your own\n"
+        "  pml submit FILE --wait          a workflow or a program of your own\n"
+        "  pml capability list             what was learned from all of them\n"
         "  pml run list                    every run so far; pml run trace ID shows one step by step\n"
         "  pml query latency_saved         ask ClickHouse; any SELECT works too\n"
         "  pml events tail                 the log as it grows"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
+from pml.schemas.base import Json
 from pml.schemas.calls import task_value
+from pml.schemas.commands import Code
 from pml.schemas.events import Event, RunEnded, SpeculationEnded, TaskEnded
-from pml.schemas.workflow import Workflow
+from pml.schemas.workflow import Options, Workflow
 from pml.streams.client import IntentProducer, ResultReader, RunSummary, wait_for_run
 from pml.streams.demo.comparison import Outcome, TaskResult
 from pml.streams.demo.stage import Stage
@@ -20,6 +23,16 @@ RUN_TIMEOUT_S = 120
 SMALL_SAVING_MS = 5.0
 
 Mode = Literal["on", "off"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be run: a workflow, a program, or with neither what the intent means."""
+
+    what: Workflow | Code | None
+    speculation: Mode
+    intent: str | None = None
+    context: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +47,7 @@ class Measured:
     unsafe_speculations: int
     eligible: int
     eligible_speculated: int
+    capability_id: str | None
 
     @property
     def small_hits(self) -> int:
@@ -49,44 +63,53 @@ class Runner:
         self._producer = producer
         self._results = results
 
-    async def measure(self, workflow: Workflow, speculation: Mode) -> Measured:
-        """Rebuild the world, run the workflow, and keep everything that came of it."""
+    async def measure(self, asked: Asked) -> Measured:
+        """Rebuild the world, run what is asked for, and keep everything that came of it."""
         await asyncio.to_thread(self._stage.rebuild)
         position = self._stage.call_log.stat().st_size
         events: list[Event] = []
         began = time.perf_counter()
-        summary = await self.run(workflow, speculation, events)
+        summary = await self.run(asked, events)
         wall_ms = (time.perf_counter() - began) * 1_000
         ended = [event.data for event in events if isinstance(event.data, SpeculationEnded)]
         early = [event.data.early for event in events if isinstance(event.data, TaskEnded) and _final(event)]
         return Measured(
             wall_ms=wall_ms,
             summary=summary,
-            outcome=await self._outcome(workflow, summary, events),
+            outcome=await self._outcome(summary, events),
             savings_ms=tuple(data.saved_ms for data in ended if data.fate == "served"),
             speculated=any(event.type == "speculation.started" for event in events),
             unsafe_speculations=await asyncio.to_thread(self._stage.unsafe_speculations, position),
             eligible=sum(told is not None for told in early),
             eligible_speculated=early.count("speculated"),
+            capability_id=_ended(events).capability_id,
         )
 
-    async def run(self, workflow: Workflow, speculation: Mode, events: list[Event]) -> RunSummary:
-        """Submit a workflow on the stage's repository and wait for its end."""
-        options = workflow.options.model_copy(update={"speculation": speculation})
-        context = {"repository": str(self._stage.repository)} if "repository" in workflow.context else {}
-        submission = await self._producer.start_run(
-            workflow.model_copy(update={"options": options}), context=context, principal="demo"
-        )
+    async def run(self, asked: Asked, events: list[Event]) -> RunSummary:
+        """Submit it, a workflow on the stage's repository, and wait for its end."""
+        submission = await self._producer.start_run(**self._given(asked), principal="demo")
         return await wait_for_run(
             self._stage.settings, submission, timeout_s=RUN_TIMEOUT_S, on_event=events.append
         )
 
-    async def _outcome(self, workflow: Workflow, summary: RunSummary, events: list[Event]) -> Outcome:
-        tools = {task.id: task.tool or "" for task in workflow.tasks}
-        tasks = {task_id: await self._result(tools[task_id], summary, task_id) for task_id in summary.results}
-        ended = next(event.data for event in reversed(events) if isinstance(event.data, RunEnded))
+    def _given(self, asked: Asked) -> dict[str, Any]:
+        if not isinstance(asked.what, Workflow):
+            options = Options(speculation=asked.speculation)
+            given = {"options": options, "intent": asked.intent, "context": asked.context}
+            return {"workflow": asked.what, **given}
+        options = asked.what.options.model_copy(update={"speculation": asked.speculation})
+        context = {"repository": str(self._stage.repository)} if "repository" in asked.what.context else {}
+        return {"workflow": asked.what.model_copy(update={"options": options}), "context": context}
+
+    async def _outcome(self, summary: RunSummary, events: list[Event]) -> Outcome:
+        ended = (event.data for event in events if isinstance(event.data, TaskEnded))
+        tools = {data.task_id: data.tool for data in ended}
+        tasks = {
+            task_id: await self._result(tools.get(task_id, ""), summary, task_id)
+            for task_id in summary.results
+        }
         world = await asyncio.to_thread(self._stage.digest)
-        return Outcome(summary.status, tasks, world, ended.decisions)
+        return Outcome(summary.status, tasks, world, _ended(events).decisions)
 
     async def _result(self, tool: str, summary: RunSummary, task_id: str) -> TaskResult:
         task = summary.results[task_id]
@@ -95,6 +118,10 @@ class Runner:
             return TaskResult(task.status, error_code=code)
         value = task_value(await self._results.read(task.result_ref))
         return TaskResult(task.status, value, volatile=self._stage.is_volatile(tool))
+
+
+def _ended(events: list[Event]) -> RunEnded:
+    return next(event.data for event in reversed(events) if isinstance(event.data, RunEnded))
 
 
 def _final(event: Event) -> bool:

@@ -11,7 +11,9 @@ from typer.testing import CliRunner
 
 from pml.schemas.workflow import Workflow
 from pml.streams.cli.app import app
+from pml.streams.demo import programs as programs_module
 from pml.streams.demo import stage as stage_module
+from pml.streams.demo.programs import load_programs
 from pml.streams.demo.stage import Stage, load_workflows
 
 # Two stacks start and stop.
@@ -40,6 +42,7 @@ def demo(monkeypatch: pytest.MonkeyPatch, folder: Path) -> tuple[int, dict[str, 
     """`pml demo --json` with one workflow; its exit code and what it printed."""
     only: list[Workflow] = [workflow for workflow in load_workflows() if workflow.name == "release-notes"]
     monkeypatch.setattr(stage_module, "load_workflows", lambda: only)
+    monkeypatch.setattr(programs_module, "load_programs", lambda: load_programs()[:1])
     monkeypatch.setenv("PML_DATA_DIR", str(folder / "data"))
     answer = CliRunner().invoke(app, ["demo", "--json", "--repository", str(CHECKOUT)])
     return answer.exit_code, orjson.loads(answer.stdout)
@@ -53,6 +56,10 @@ def test_the_demo_reports_identical_results_and_hits(monkeypatch: pytest.MonkeyP
     assert workflow["identical"]
     assert workflow["hits"] >= 1
     assert workflow["unsafe_speculations"] == 0
+    (intent,) = report["intents"]
+    assert intent["meant"] == intent["capability_id"]
+    assert intent["run"]["identical"]
+    assert intent["run"]["hits"] >= 1
     assert len(report["queries"]) == 3
     assert all(report["queries"].values())
 
