@@ -33,13 +33,15 @@ def obstacles(structure: Structure) -> tuple[str, ...]:
     found += [f"line {node.line}: {reason}" for node in structure.nodes for reason in _of_node(node)]
     if structure.result is not None:
         found += [f"its result: {reason}" for reason in _of_argument("result", structure.result)]
-    if not any(isinstance(node, TaskNode) for node in structure.nodes):
+    if not any(isinstance(node, (TaskNode, CapabilityNode)) for node in structure.nodes):
         found.append("it calls no tool")
     return tuple(dict.fromkeys(found))
 
 
 def workflow_of(structure: Structure) -> Workflow:
     """The workflow that makes the calls of a program in their order and under their conditions.
+
+    One that calls capabilities has to be inlined before it runs.
 
     A task waits for the calls before it in the program, through whatever lies between; what runs at the same
     time in the program waits for the same calls.
@@ -51,7 +53,7 @@ def workflow_of(structure: Structure) -> Workflow:
     if reasons:
         raise ValueError("; ".join(reasons))
     before = _before(structure)
-    tasks = [node for node in structure.nodes if isinstance(node, TaskNode)]
+    tasks = [node for node in structure.nodes if isinstance(node, (TaskNode, CapabilityNode))]
     asked = {condition.node for task in tasks for condition in task.conditions}
     return Workflow(
         result=structure.result,
@@ -65,10 +67,11 @@ def workflow_of(structure: Structure) -> Workflow:
     )
 
 
-def _task(node: TaskNode, before: tuple[str, ...]) -> Task:
+def _task(node: TaskNode | CapabilityNode, before: tuple[str, ...]) -> Task:
+    called = {"tool": node.tool} if isinstance(node, TaskNode) else {"capability": node.capability}
     return Task(
         id=node.id,
-        tool=node.tool,
+        **called,
         arguments=node.arguments,
         depends_on=before,
         condition=node.conditions,
@@ -78,11 +81,9 @@ def _task(node: TaskNode, before: tuple[str, ...]) -> Task:
 
 def _of_node(node: StructureNode) -> Iterator[str]:
     match node:
-        case TaskNode(arguments=arguments):
+        case TaskNode(arguments=arguments) | CapabilityNode(arguments=arguments):
             for name, value in arguments.items():
                 yield from _of_argument(name, value)
-        case CapabilityNode(capability=name):
-            yield f"it calls the capability `{name}`"
         case DecisionNode(expression=expression, condition=condition):
             if expression is None or not _is_common(expression) or len(expression) > EXPRESSION_MAX:
                 yield f"`{condition}` has to be decided in the program's language"
@@ -113,7 +114,7 @@ def _is_common(expression: str) -> bool:
 
 def _before(structure: Structure) -> Mapping[str, tuple[str, ...]]:
     """The nearest calls before each node; edges lead from earlier nodes to later ones."""
-    calls = {node.id for node in structure.nodes if isinstance(node, TaskNode)}
+    calls = {node.id for node in structure.nodes if isinstance(node, (TaskNode, CapabilityNode))}
     incoming: dict[str, list[StructureEdge]] = {node.id: [] for node in structure.nodes}
     for edge in structure.edges:
         if edge.type != "provides":
