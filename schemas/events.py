@@ -66,7 +66,8 @@ class RunCode(Record):
 class RunStarted(EventData):
     """A run begins. `definition` is the workflow with sanitised literals.
 
-    A run that begins with `code`, or with an intent alone, has no tasks yet: `run.expanded` brings them.
+    A run that begins with `code`, with an intent alone, or with a workflow that calls capabilities (which is
+    then `written`) has no tasks yet: `run.expanded` brings them.
     `capability_id` says what a workflow is apart from its literals; `defaults` are the names of the context
     that the workflow itself gives and its command left as they are.
     """
@@ -79,6 +80,7 @@ class RunStarted(EventData):
     capability_id: str | None = None
     definition: dict[str, Json]
     code: RunCode | None = None
+    written: dict[str, Json] | None = None
     context: Json
     defaults: tuple[str, ...] | None = None
     payload_ref: Coordinate

@@ -262,6 +262,11 @@ class Workflow(Model):
         return None if value is None else as_argument(value)
 
     @property
+    def calls_capabilities(self) -> bool:
+        """Whether the tasks of others have to be put in the place of some."""
+        return any(task.capability is not None for task in self.tasks)
+
+    @property
     def type_name(self) -> str:
         """The workflow type: as given, else the name, else `default`."""
         return self.workflow_type or self.name or "default"

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from pml.clickhouse.client import Limits, Store
 from pml.processors.capabilities.identity import capability_name
+from pml.processors.capabilities.inlining import DEPTH_MAX
+from pml.processors.discovery.library import all_tools
 from pml.processors.speculation.capabilities import Surroundings, can_speculate_capability
 from pml.processors.speculation.guard import Grant, Refusal, grant
 from pml.schemas.catalog import Capability, CapabilityName, CatalogRecord
@@ -97,8 +99,12 @@ def listed(records: Records, tenant: str) -> list[ListedCapability]:
     }
     given = [item for item in data if isinstance(item, CapabilityName) and item.tenant == tenant]
     names = {item.capability_id: item.name for item in given}
+    called = {item.name: item for item in own.values()} | {
+        name: own[capability_id] for capability_id, name in names.items() if capability_id in own
+    }
     published = permissions_of(records)
-    around = Surroundings(own, published.file if published else PermissionFile(), servers_of(records))
+    permissions = published.file if published else PermissionFile()
+    around = Surroundings({**called, **own}, permissions, servers_of(records))
     found = [_listed(item, names.get(name, item.name), around) for name, item in own.items()]
     return sorted(found, key=lambda item: (item.name, item.record.capability_id))
 
@@ -170,9 +176,8 @@ def statistics_of(store: Store, tenant: str, capability_id: str) -> dict[str, li
 
 
 def _listed(record: Capability, name: str, around: Surroundings) -> ListedCapability:
-    granted = [
-        grant(tool, {}, around.permissions, around.servers.get(split_tool(tool)[0])) for tool in record.tools
-    ]
+    tools = all_tools(record, around.capabilities, DEPTH_MAX)
+    granted = [grant(tool, {}, around.permissions, around.servers.get(split_tool(tool)[0])) for tool in tools]
     early = can_speculate_capability(record.capability_id, around)
     return ListedCapability(record, name, _approval(granted), _effect(granted), early.allowed, early.reason)
 

@@ -43,7 +43,7 @@ SELECT
     session_id, epoch, run_id, occurred_at,
     'dag' AS source,
     JSONExtractString(data, 'intent') AS intent,
-    JSONExtractRaw(data, 'definition') AS structure
+    if(JSONHas(data, 'written'), JSONExtractRaw(data, 'written'), JSONExtractRaw(data, 'definition')) AS structure
 FROM events_raw
 WHERE type = 'run.started' AND JSONExtractString(data, 'capability_id') != '';
 

@@ -35,11 +35,6 @@ Find = Callable[[str], Capability | None]
 """A capability of the tenant by its name or id."""
 
 
-def calls_capabilities(workflow: Workflow) -> bool:
-    """Whether a workflow has to be inlined before it runs."""
-    return any(task.capability is not None for task in workflow.tasks)
-
-
 def inlined(workflow: Workflow, find: Find, above: tuple[str, ...] = ()) -> Workflow:
     """The same workflow with tasks of tools only.
 

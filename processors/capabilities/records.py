@@ -127,7 +127,7 @@ def _of_workflow(tenant: str, data: Mapping[str, Any]) -> Capability | None:
     capability_id = data.get("capability_id")
     if capability_id is None:
         return None
-    written = Workflow.model_validate(data["definition"])
+    written = Workflow.model_validate(data.get("written") or data["definition"])
     workflow, parameters = parameterised_workflow(written, _defaults(data))
     intent = data.get("intent")
     tools = tuple(dict.fromkeys(task.tool for task in workflow.tasks if task.tool is not None))

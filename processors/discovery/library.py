@@ -108,17 +108,21 @@ class Library:
     def offered(self, tenant: str) -> dict[str, Capability]:
         """The learned capabilities of a tenant that can be called now, by id."""
         known = self._tenants.get(tenant)
-        found = known.capabilities if known else {}
+        found, others = known.capabilities if known else {}, self._named(tenant)
         return {
             name: found[name]
             for name in sorted(found)
-            if found[name].status == "learned" and self._runs(found[name], found, NESTING_MAX)
+            if found[name].status == "learned" and self._runs(found[name], others, NESTING_MAX)
         }
+
+    def find(self, tenant: str, name_or_id: str) -> Capability | None:
+        """What a program of a tenant calls by this name: a person's name counts before a record's own."""
+        return self._named(tenant).get(name_or_id)
 
     def tools_of(self, tenant: str, capability_id: str) -> tuple[str, ...]:
         """Every tool that a capability calls, also through others, in the order of its tasks."""
-        found = self._tenants[tenant].capabilities
-        return tuple(dict.fromkeys(_all_tools(found[capability_id], found, NESTING_MAX)))
+        others = self._named(tenant)
+        return tuple(dict.fromkeys(all_tools(others[capability_id], others, NESTING_MAX)))
 
     def capability(self, tenant: str, capability_id: str) -> Capability:
         """One of them."""
@@ -137,6 +141,15 @@ class Library:
         """Whether a person is asked before a call of a tool."""
         server = self._servers.get(split_tool(tool)[0])
         return isinstance(grant(tool, {}, self._permissions, server), Refusal)
+
+    def _named(self, tenant: str) -> dict[str, Capability]:
+        """A tenant's capabilities by all that they may be called."""
+        known = self._tenants.get(tenant)
+        if known is None:
+            return {}
+        found = known.capabilities
+        given = {name: found[own] for own, name in known.names.items() if own in found}
+        return {**{item.name: item for item in found.values()}, **given, **found}
 
     def _tenant(self, name: str) -> _Tenant:
         return self._tenants.setdefault(name, _Tenant())
@@ -201,12 +214,13 @@ def _ids(server: ServerTools | None) -> dict[str, Tool]:
     return {f"{server.server}:{tool.name}": tool for tool in server.tools}
 
 
-def _all_tools(capability: Capability, others: Mapping[str, Capability], depth: int) -> Iterator[str]:
+def all_tools(capability: Capability, others: Mapping[str, Capability], depth: int) -> Iterator[str]:
+    """Every tool that a capability calls, also through others by name or id, as deep as that goes."""
     for task in capability.tasks:
         if task.tool is not None:
             yield task.tool
         elif depth > 0 and task.capability is not None and task.capability in others:
-            yield from _all_tools(others[task.capability], others, depth - 1)
+            yield from all_tools(others[task.capability], others, depth - 1)
 
 
 def _standings(offered: Mapping[str, Capability]) -> dict[str, Standing]:

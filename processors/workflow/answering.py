@@ -8,10 +8,12 @@ from typing import NamedTuple
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.internal import end_recall, give_up
 from pml.processors.workflow.matching import end_match, give_up_match
+from pml.processors.workflow.nesting import end_inlining, give_up_inlining
 from pml.processors.workflow.programs import end_analysis, give_up_analysis
 from pml.processors.workflow.state import Internal
 from pml.schemas.analysis import ANALYSE_TOOL
 from pml.schemas.calls import CallEnded
+from pml.schemas.inlining import INLINE_TOOL
 from pml.schemas.matching import MATCH_TOOL
 from pml.schemas.memory import RECALL_TOOL
 
@@ -24,6 +26,7 @@ class _Asker(NamedTuple):
 _ASKERS = {
     RECALL_TOOL: _Asker(end_recall, give_up),
     ANALYSE_TOOL: _Asker(end_analysis, give_up_analysis),
+    INLINE_TOOL: _Asker(end_inlining, give_up_inlining),
     MATCH_TOOL: _Asker(end_match, give_up_match),
 }
 

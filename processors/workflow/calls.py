@@ -20,10 +20,11 @@ from pml.schemas.analysis import ANALYSE_TOOL
 from pml.schemas.calls import CallRun
 from pml.schemas.canonical import value_hash
 from pml.schemas.commands import RunStart
+from pml.schemas.inlining import INLINE_TOOL
 from pml.schemas.matching import MATCH_TOOL
 from pml.schemas.times import to_rfc3339
 
-READS_COMMAND = frozenset({ANALYSE_TOOL, MATCH_TOOL})
+READS_COMMAND = frozenset({ANALYSE_TOOL, INLINE_TOOL, MATCH_TOOL})
 """Internal calls that are given something of the command that began their run."""
 
 
@@ -155,11 +156,13 @@ def internal_call(session: Session, item: Internal, start: RunStart | None) -> C
 
 
 def _of_command(tool: str, start: RunStart | None) -> dict[str, Any]:
-    """The texts of a command that an internal call is about, secrets and all."""
+    """What of a command an internal call is about, secrets and all."""
     if start is None or tool not in READS_COMMAND:
         return {}
     if tool == MATCH_TOOL:
         return {"intent": start.intent}
+    if tool == INLINE_TOOL:
+        return {"workflow": start.workflow.model_dump(mode="json")} if start.workflow else {}
     return {"source": start.code.source} if start.code else {}
 
 

@@ -93,7 +93,7 @@ def _check_shape(workflow: Workflow, others: int = 0) -> None:
     if unsupported:
         raise WorkflowInvalid(
             "NOT_SUPPORTED",
-            f"this release runs tools only; a capability is named by: {', '.join(unsupported)}",
+            f"a run that goes on takes tools only; a capability is named by: {', '.join(unsupported)}",
         )
     _check_points(workflow)
 

@@ -229,7 +229,9 @@ def full_result(run: Run, payloads: Payloads) -> Argument | None:
 def _result_in(plan: Any) -> Argument | None:
     if isinstance(plan, ToolResult):
         return Workflow.model_validate({"result": _analysed(plan).get("result")}).result
-    return plan.workflow.result if isinstance(plan, RunStart) and plan.workflow else None
+    workflow = plan.workflow if isinstance(plan, RunStart) else None
+    # What calls capabilities says what it comes to in the answer of `pml:inline`.
+    return workflow.result if workflow and not workflow.calls_capabilities else None
 
 
 def _written(plan: Plan, what: Literal["tasks", "decisions"], name: str) -> Any:

@@ -21,7 +21,7 @@ def expanded(
     run_id: str,
     workflow: Workflow,
     parameters: Iterable[StructureParameter],
-    capability_id: str,
+    capability_id: str | None,
 ) -> RunExpanded:
     """What tells a run its first tasks, which the input that is being decided has written down in full.
 
@@ -29,22 +29,27 @@ def expanded(
         WorkflowInvalid: they cannot run, or not with this context.
     """
     run = draft.run(run_id)
-    assert run.graph is not None
     _check_parameters(parameters, full_context(draft.payload(run.payload)))
-    with_options = workflow.model_copy(update={"options": run.graph.options})
-    checked_graph(with_options, draft.catalog.servers)
-    definition, number = safe_definition(with_options), len(run.replans) + 1
-    graph = build(with_options, {}, number)
+    checked_graph(workflow, draft.catalog.servers)
+    definition, number = safe_definition(workflow), len(run.replans) + 1
+    graph = build(workflow, {}, number)
     return RunExpanded(
         number=number,
         capability_id=capability_id,
-        workflow_type=workflow.workflow_type or capability_id,
+        workflow_type=workflow.workflow_type or capability_id or run.workflow_type,
         definition=definition,
         kept={},
         payload_ref=coordinate_of(draft.source.address),
         layers=len(graph.layers),
         tasks=len(graph.nodes),
     )
+
+
+def with_options(draft: Draft, run_id: str, workflow: Workflow) -> Workflow:
+    """A workflow with the options of the run that it comes to."""
+    graph = draft.run(run_id).graph
+    assert graph is not None
+    return workflow.model_copy(update={"options": graph.options})
 
 
 def _check_parameters(parameters: Iterable[StructureParameter], context: dict[str, Any]) -> None:

@@ -12,9 +12,10 @@ from pml.schemas import events as e
 from pml.schemas.analysis import ANALYSE_TOOL
 from pml.schemas.base import Coordinate
 from pml.schemas.errors import LogCorrupted
+from pml.schemas.inlining import INLINE_TOOL
 from pml.schemas.matching import MATCH_TOOL
 
-AWAITED = frozenset({ANALYSE_TOOL, MATCH_TOOL})
+AWAITED = frozenset({ANALYSE_TOOL, INLINE_TOOL, MATCH_TOOL})
 """The internal calls that bring a run its tasks."""
 
 V = TypeVar("V")

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from pml.processors.workflow.advance import advance, fail_run
 from pml.processors.workflow.draft import Draft, full_context
-from pml.processors.workflow.expanding import expanded
+from pml.processors.workflow.expanding import expanded, with_options
 from pml.processors.workflow.internal import ask_memory, begin_internal, end_with, error_of, give_up
 from pml.processors.workflow.settling import safe_error
 from pml.processors.workflow.state import Internal
@@ -93,7 +93,8 @@ def _begun(draft: Draft, run_id: str, answer: MatchAnswer) -> RunExpanded:
         reason = answer.reason or "no learned capability fits"
         message = f"{reason}; send code or a workflow with the intent"
         raise WorkflowInvalid("NO_CAPABILITY", message, **details)
-    return expanded(draft, run_id, answer.workflow, answer.parameters, answer.capability_id)
+    workflow = with_options(draft, run_id, answer.workflow)
+    return expanded(draft, run_id, workflow, answer.parameters, answer.capability_id)
 
 
 def _answer(outcome: CallEnded) -> MatchAnswer:

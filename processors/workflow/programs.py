@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pml.processors.workflow.advance import advance, fail_run
 from pml.processors.workflow.definitions import bounded, safe_argument, safe_text
 from pml.processors.workflow.draft import Draft
-from pml.processors.workflow.expanding import expanded
+from pml.processors.workflow.expanding import expanded, with_options
 from pml.processors.workflow.internal import ask_memory, begin_internal, end_with, error_of, give_up
 from pml.processors.workflow.settling import safe_error
 from pml.processors.workflow.state import Internal
@@ -64,9 +64,8 @@ def end_analysis(draft: Draft, item: Internal, outcome: CallEnded) -> None:
     try:
         answer = _answer(outcome)
         kept = _kept(draft, item.run_id, answer)
-        begun = expanded(
-            draft, item.run_id, _workflow(answer), answer.structure.parameters, answer.capability_id
-        )
+        workflow = with_options(draft, item.run_id, _workflow(answer))
+        begun = expanded(draft, item.run_id, workflow, answer.structure.parameters, answer.capability_id)
     except PMLError as error:
         failure = CallError(code=error.code, type="VALIDATION", message=error.message)
         end_with(draft, item, None, safe_error(failure), outcome.duration_ms)

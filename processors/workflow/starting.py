@@ -16,6 +16,7 @@ from pml.processors.workflow.folding import coordinate_of
 from pml.processors.workflow.graph import build
 from pml.processors.workflow.internal import ask_memory
 from pml.processors.workflow.matching import begin_match
+from pml.processors.workflow.nesting import begin_inlining
 from pml.processors.workflow.obedience import Conflict, SessionFull
 from pml.processors.workflow.programs import begin_analysis
 from pml.processors.workflow.state import Run, Session
@@ -53,6 +54,8 @@ def start_run(draft: Draft, command: Command, data: RunStart, known: Session | N
         begin_analysis(draft, run_id, data.code)
     elif data.workflow is None:
         begin_match(draft, run_id)
+    elif data.workflow.calls_capabilities:
+        begin_inlining(draft, run_id)
     else:
         ask_memory(draft, run_id)
         advance(draft, run_id)
@@ -94,7 +97,7 @@ def _begin(draft: Draft, data: RunStart, run_id: str, content: str) -> None:
     """
     check_room(draft, one_more=True)
     workflow = _workflow(data)
-    graph = checked_graph(workflow, draft.catalog.servers) if data.workflow else build(workflow)
+    graph = checked_graph(workflow, draft.catalog.servers) if workflow.tasks else build(workflow)
     context = sanitise(full_context(data))
     started = RunStarted(
         name=safe_text(workflow.name),
@@ -103,6 +106,7 @@ def _begin(draft: Draft, data: RunStart, run_id: str, content: str) -> None:
         capability_id=_capability_id(data),
         definition=safe_definition(workflow),
         code=_safe_code(data.code) if data.code else None,
+        written=_written(data),
         context=context,
         defaults=_defaults(data, context),
         payload_ref=coordinate_of(draft.source.address),
@@ -116,13 +120,15 @@ def _begin(draft: Draft, data: RunStart, run_id: str, content: str) -> None:
 
 
 def _workflow(data: RunStart) -> Workflow:
-    """What a run begins with; that of a program or an intent has no tasks yet.
+    """What a run begins with: no tasks yet for a program, an intent, or what calls capabilities.
 
     Raises:
         WorkflowInvalid: there is none of them.
     """
+    if data.workflow is not None and data.workflow.calls_capabilities:
+        return data.workflow.model_copy(update={"tasks": (), "decisions": (), "result": None})
     if data.workflow is not None:
-        return data.workflow
+        return _with_tasks(data.workflow)
     if data.code is None and not (data.intent and data.intent.strip()):
         message = "there is nothing to run; send data.workflow, data.code or data.intent"
         raise WorkflowInvalid("NOTHING_TO_RUN", message)
@@ -134,6 +140,26 @@ def _defaults(data: RunStart, safe_context: Json) -> tuple[str, ...] | None:
     own = data.workflow.context if data.workflow else {}
     told = safe_context if isinstance(safe_context, dict) else {}
     return tuple(name for name in own if name not in data.context and name in told) or None
+
+
+def _with_tasks(workflow: Workflow) -> Workflow:
+    """
+    Raises:
+        WorkflowInvalid: it has none.
+    """
+    if not workflow.tasks:
+        raise WorkflowInvalid("NO_TASKS", "the workflow has no tasks; give it at least one")
+    return workflow
+
+
+def _written(data: RunStart) -> dict[str, Json] | None:
+    """A workflow that calls capabilities, as it was written.
+
+    Raises:
+        WorkflowInvalid: it is larger than the log keeps.
+    """
+    nested = data.workflow is not None and data.workflow.calls_capabilities
+    return safe_definition(data.workflow) if data.workflow and nested else None
 
 
 def _capability_id(data: RunStart) -> str | None:

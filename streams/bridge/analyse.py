@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,6 +12,7 @@ from pml.processors.capabilities.provides import ToolSchemas
 from pml.schemas.analysis import AnalyseRequest
 from pml.schemas.calls import CallRun
 from pml.schemas.catalog import ServerTools
+from pml.schemas.workflow import Workflow
 
 
 class Analyse:
@@ -19,10 +20,15 @@ class Analyse:
 
     Args:
         servers: what is listed now; the schemas of its tools say who provides what.
+        inline: puts the tasks of a tenant's capabilities in the place of their calls.
     """
 
-    def __init__(self, servers: Callable[[], Iterable[ServerTools]]) -> None:
-        self._servers = servers
+    def __init__(
+        self,
+        servers: Callable[[], Iterable[ServerTools]],
+        inline: Callable[[str, Workflow], Awaitable[Workflow]],
+    ) -> None:
+        self._servers, self._inline = servers, inline
         self._thread = ThreadPoolExecutor(1, "pml-analyse")
 
     async def __call__(self, run: CallRun) -> dict[str, Any]:
@@ -31,11 +37,17 @@ class Analyse:
         Raises:
             ValidationError: the arguments are no `AnalyseRequest`.
             SourceError: the program is not of its language.
+            WorkflowInvalid: a capability that it calls is unknown, or does not fit.
+            BrokerUnavailable: the catalog cannot be read.
         """
         request = AnalyseRequest.model_validate(run.arguments)
         schemas = dict(_schemas(self._servers()))
         work = asyncio.get_running_loop().run_in_executor(self._thread, analysed, request, schemas)
-        return (await work).model_dump(mode="json")
+        answer = await work
+        if answer.workflow is not None:
+            workflow = await self._inline(run.tenant, answer.workflow)
+            answer = answer.model_copy(update={"workflow": workflow})
+        return answer.model_dump(mode="json")
 
     def close(self) -> None:
         """Answer nothing more."""

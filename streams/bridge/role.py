@@ -19,6 +19,7 @@ from pml.streams.bridge.claims import Claims
 from pml.streams.bridge.clients import Clients, clients
 from pml.streams.bridge.dispatcher import Dispatcher
 from pml.streams.bridge.gate import Gate
+from pml.streams.bridge.inline import Inline
 from pml.streams.bridge.match import Match
 from pml.streams.bridge.outcomes import Outcomes
 from pml.streams.bridge.partition import Partition
@@ -104,10 +105,11 @@ class Bridge:
         gate = Gate(settings.speculation.mode, self._servers)
         outcomes = Outcomes(settings.topics.tool_outcomes, kafka.outcomes)
         recall = Recall(settings)
-        analyse = Analyse(lambda: [server.record for server in self._servers.values()])
         finder = Finder(settings)
-        match = Match(finder, settings.capabilities.match_threshold)
-        builtin = Builtin({"recall": recall, "analyse": analyse, "match": match})
+        inline = Inline(finder)
+        analyse = Analyse(lambda: [server.record for server in self._servers.values()], inline.workflow)
+        match = Match(finder, inline, settings.capabilities.match_threshold)
+        builtin = Builtin({"recall": recall, "analyse": analyse, "inline": inline, "match": match})
         runner = Runner(self._servers, settings.bridge.result_max_bytes, outcomes.send, builtin=builtin)
         dispatcher = Dispatcher(
             self._servers, self._admission(), gate, runner=runner, outcomes=outcomes, tasks=tasks

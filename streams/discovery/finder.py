@@ -97,10 +97,20 @@ class Finder:
             BrokerUnavailable: no broker answers.
             TopicMismatch: the broker has no catalog.
         """
-        # Whoever stops waiting must not take what was read with it.
-        whole = await asyncio.shield(asyncio.ensure_future(self._read()))
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, self._answer, whole, tenant, question)
+        whole = await self._brought_up()
+        return await self._in_thread(
+            lambda: question(View(self._taken(), self._index_of(tenant), tenant, whole))
+        )
+
+    async def look(self, question: Callable[[Library], T]) -> T:
+        """What a function of the library comes to, without any model.
+
+        Raises:
+            BrokerUnavailable: no broker answers.
+            TopicMismatch: the broker has no catalog.
+        """
+        await self._brought_up()
+        return await self._in_thread(lambda: question(self._taken()))
 
     async def close(self) -> None:
         """Answer nothing more."""
@@ -114,10 +124,18 @@ class Finder:
             self._news.append(news)
             return news.whole
 
-    def _answer(self, whole: bool, tenant: str, question: Callable[[View], T]) -> T:
+    async def _brought_up(self) -> bool:
+        """Whoever stops waiting must not take what was read with it."""
+        return await asyncio.shield(asyncio.ensure_future(self._read()))
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def _taken(self) -> Library:
+        """The library with all news in it."""
         while self._news:
             self._take(self._news.popleft())
-        return question(View(self._library, self._index_of(tenant), tenant, whole))
+        return self._library
 
     def _take(self, news: News) -> None:
         if news.anew:

@@ -7,6 +7,7 @@ it takes one, the line `----`, and what came out: one line an event with all its
     program RUN LANGUAGE [context=JSON] [options=JSON]      body: the source of a program
     intent RUN TEXT [context=JSON] [options=JSON]           a run.start with nothing but this intent
     match                                   body: what `pml:match` answers, as YAML
+    inline                                  `pml:inline` answers; body: capabilities by name, as YAML
     analyse                                 `pml:analyse` answers as the server pml would
     send TYPE RUN [as=WHO] [command=ID]     body: what the command says, as YAML
     approve TASK | reject TASK [as=WHO]     the newest approval that the task asked for; body: a reason
@@ -116,6 +117,9 @@ class Scenario:
 
     def _match(self, answer: Any) -> Step:
         return self.world.match(answer)
+
+    def _inline(self, capabilities: Any) -> Step:
+        return self.world.inline(capabilities or {})
 
     def _analyse(self, _: None) -> Step:
         return self.world.analyse()

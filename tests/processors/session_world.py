@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pml.processors.capabilities.analysing import analysed
+from pml.processors.capabilities.inlining import inlined
 from pml.processors.speculation.accounts import balanced
 from pml.processors.workflow import (
     Address,
@@ -35,12 +36,13 @@ from pml.processors.workflow.evolve import joined_calls
 from pml.processors.workflow.state import Run
 from pml.schemas.analysis import ANALYSE_TOOL, AnalyseRequest
 from pml.schemas.calls import CallEnded, CallError, CallRun, ToolResult
-from pml.schemas.catalog import CatalogRecord, PermissionRecord, ServerTools, Tool, ToolHints
+from pml.schemas.catalog import Capability, CatalogRecord, PermissionRecord, ServerTools, Tool, ToolHints
 from pml.schemas.codec import decode_event, encode
 from pml.schemas.commands import COMMANDS as COMMAND_MODELS
 from pml.schemas.commands import Code, Command, DeadlineReach, RunStart
 from pml.schemas.errors import PMLError
 from pml.schemas.events import Event
+from pml.schemas.inlining import INLINE_TOOL, InlineAnswer, InlineRequest
 from pml.schemas.matching import MATCH_TOOL
 from pml.schemas.permissions import PermissionFile
 from pml.schemas.workflow import Options, Workflow
@@ -143,6 +145,21 @@ class SessionWorld:
     def match(self, answer: dict[str, Any]) -> Step:
         """Answer `pml:match` with this."""
         return self.answer(self.call_of(MATCH_TOOL), {"threshold": 0.7, **answer})
+
+    def inline(self, capabilities: dict[str, dict[str, Any]]) -> Step:
+        """Answer `pml:inline` as the server `pml` would, by these capabilities."""
+        found = {
+            name: Capability.model_validate(
+                {"tenant": "local", "name": name, "capability_id": name, **fields}
+            )
+            for name, fields in capabilities.items()
+        }
+        call = self.open_calls[self.call_of(INLINE_TOOL)]
+        try:
+            workflow = inlined(InlineRequest.model_validate(call.arguments).workflow, found.get)
+        except PMLError as error:
+            return self.answer(call.call_id, code=error.code, message=error.message)
+        return self.answer(call.call_id, InlineAnswer(workflow=workflow).model_dump(mode="json"))
 
     def analyse(self) -> Step:
         """Answer `pml:analyse` as the server `pml` would."""

@@ -62,6 +62,16 @@ def test_the_worst_of_its_tools_is_told(
     assert bool(item.why) is not speculable
 
 
+def test_what_others_do_for_it_counts_too() -> None:
+    inner = capability("wipe", "f:read", "f:write")
+    outer = Capability(
+        tenant="local", name="tidy", capability_id="cap_tidy", tasks=(Task(id="c1", capability="wipe"),)
+    )
+    tidy, wipe = listed(records(inner, outer), "local")
+    assert (tidy.approval, tidy.effect, tidy.speculable) == ("auto", "write", False)
+    assert tidy.why == wipe.why
+
+
 def test_a_tenant_sees_its_own_under_the_names_that_people_gave() -> None:
     given = CapabilityName(tenant="local", capability_id="cap_notes", name="peek")
     foreign = CapabilityName(tenant="other", capability_id="cap_list", name="theirs")

@@ -13,7 +13,7 @@ from pml.processors.capabilities import inlining
 from pml.processors.capabilities.analysing import structure_of
 from pml.processors.capabilities.conversion import workflow_of
 from pml.processors.capabilities.identity import parameterised
-from pml.processors.capabilities.inlining import Find, calls_capabilities, inlined
+from pml.processors.capabilities.inlining import Find, inlined
 from pml.schemas.catalog import Capability
 from pml.schemas.errors import WorkflowInvalid
 from pml.schemas.workflow import Reference, Workflow
@@ -82,7 +82,7 @@ TWICE = learned(
 
 def test_a_capability_runs_with_the_values_of_its_call_and_its_own_defaults() -> None:
     workflow = inlined(program("x = await capabilities.read(path='b.md')\nreturn x"), known(READ))
-    assert not calls_capabilities(workflow)
+    assert not workflow.calls_capabilities
     assert [task.id for task in workflow.tasks] == ["c1__n1"]
     assert run(workflow) == ([("files:read_file", {"path": "b.md"})], "hello")
     plain = inlined(program("return await capabilities.read()"), known(READ))

@@ -5,12 +5,17 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from pml.processors.capabilities.inlining import inlined
 from pml.schemas.analysis import ANALYSE_TOOL, AnalyseAnswer
-from pml.schemas.catalog import ServerTools, Tool
-from pml.schemas.errors import SourceError
+from pml.schemas.catalog import Capability, ServerTools, Tool
+from pml.schemas.errors import SourceError, WorkflowInvalid
+from pml.schemas.workflow import Task, Workflow
 from pml.streams.bridge.analyse import Analyse
 from tests.streams.bridge.running import run
 
+PEEK = Capability(
+    tenant="local", name="peek", capability_id="cap_1", tasks=(Task(id="n1", tool="s:read", arguments={}),)
+)
 PROGRAM = "found = await mcp.s.find(name='a')\nawait mcp.s.read(path=found.path)"
 
 
@@ -27,8 +32,13 @@ SERVERS = [
 ]
 
 
+async def peeking(tenant: str, workflow: Workflow) -> Workflow:
+    """One tenant has one capability."""
+    return inlined(workflow, lambda name: PEEK if (tenant, name) == ("local", "peek") else None)
+
+
 async def answered(source: str, **fields: str) -> AnalyseAnswer:
-    analyse = Analyse(lambda: SERVERS)
+    analyse = Analyse(lambda: SERVERS, peeking)
     try:
         given = await analyse(run(ANALYSE_TOOL, arguments={"source": source, **fields}))
     finally:
@@ -63,6 +73,15 @@ async def test_a_program_is_answered_with_its_structure_and_its_workflow() -> No
 )
 async def test_a_language_that_is_not_named_is_told_by_the_text(source: str, language: str) -> None:
     assert (await answered(source)).language == language
+
+
+async def test_capabilities_that_a_program_calls_are_tasks_of_its_workflow() -> None:
+    answer = await answered("await mcp.s.find(name='a')\nawait capabilities.peek()", language="python")
+    assert answer.workflow is not None
+    calls = {task.id: task.tool for task in answer.workflow.tasks}
+    assert calls == {"n1": "s:find", "c1__n1": "s:read"}
+    with pytest.raises(WorkflowInvalid, match="there is no nothing"):
+        await answered("await capabilities.nothing()", language="python")
 
 
 async def test_a_program_that_is_no_dag_says_why_and_has_no_workflow() -> None:

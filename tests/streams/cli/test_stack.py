@@ -99,6 +99,14 @@ def a_program_is_a_capability(project: Project) -> None:
     project.pml("capability", "rename", "look-at-a-file", "peek")
     (run,) = project.json("capability", "runs", "peek")["items"]
     assert (run["status"], run["executed_path"]) == ("completed", ["n1", "d1", "n2"])
+    (project.files / "b.txt").write_text("another file\n")
+    meant = project.json("submit", "--intent", "look at a file", "--context", "path=b.txt", "--wait")
+    assert (meant["status"], meant["result"]) == ("completed", {"read": "b.txt"})
+    (project.folder / "outer.py").write_text("x = await capabilities.peek(path='a.txt')\nreturn x.read")
+    outer = project.json("submit", "outer.py", "--wait")
+    assert (list(outer["results"]), outer["result"]) == (["c1__n1", "c1__n2"], "a.txt")
+    unknown = project.json("submit", "--intent", "book a flight to Tokyo", "--wait", code=1)
+    assert unknown["error"]["code"] == "NO_CAPABILITY"
     refused = project.json("capability", "rename", "peek", "Not A Name", code=2)
     assert "not-a-name" in refused["error"]["message"]
 
