@@ -34,6 +34,12 @@ page = await mcp.files.read_file(path=args.path)
 listed = await mcp.files.list_dir(path=".")
 return {"text": page.text, "count": listed.count}
 """
+COMPARE = """\
+page = await mcp.files.read_file(path=args.path)
+listed = await mcp.files.list_dir(path=".")
+other = await mcp.files.read_file(path="c.txt")
+return {"text": page.text, "other": other.text, "count": listed.count}
+"""
 READ = {"id": "read", "tool": "files:read_file", "arguments": {"path": "a.txt"}}
 DELETE = {"id": "gone", "tool": "files:delete_file", "arguments": {"path": "b.txt"}}
 
@@ -108,6 +114,7 @@ async def an_agent(stack: Project, server: StdioServerParameters | str, mode: st
     async with Client(server, mode=mode) as client:
         await runs_a_program(client)
         await pages_a_large_result(client)
+        await learns_and_runs_it_again(client)
         await waits_at_checkpoints(client, stack)
         await is_run_once(client)
         await waits_for_a_person(client, stack)
@@ -170,6 +177,43 @@ async def pages_a_large_result(client: Client) -> None:
     assert yaml.safe_load(whole)["structured"]["text"] == LARGE
     assert await refused(client, "pml_get_task_result", **{**asked, "task_id": "x"}) == "NO_SUCH_TASK"
     assert await refused(client, "pml_get_task_result", **asked, offset=10**6) == "INVALID_ARGUMENTS"
+
+
+async def learns_and_runs_it_again(client: Client) -> None:
+    """Discover, execute, and the same intent once more with other values: served early, and paged."""
+    found = await called(client, "pml_discover", intent="read a text file", filter={"type": "tool"})
+    assert "files:read_file" in [item["id"] for item in found["items"]]
+    intent = "compare a page with its neighbours"
+    first = await called(
+        client, "pml_execute", code=COMPARE, intent=intent, context={"path": "a.txt"}, wait_s=50
+    )
+    assert (first["status"], first["result"]["text"]) == ("completed", "a file\n")
+
+    capability = await until_learned(client, intent)
+    assert [item["name"] for item in capability["parameters"] if item["required"]] == ["path"]
+    again = await called(client, "pml_execute", intent=intent, context={"path": "large.txt"}, wait_s=50)
+    assert (again["status"], again["result"]["_truncated"]) == ("completed", True)
+    assert again["counts"]["hits"] >= 1
+    asked = {"run_id": again["run_id"], "session": again["session_id"], "task_id": "n1", "format": "raw"}
+    page = await called(client, "pml_get_task_result", **asked)
+    assert page["next_offset"] is not None
+    assert page["total"] > len(LARGE)
+    missing = await client.call_tool(
+        "pml_execute", {"intent": intent, "context": {"file": "a"}, "wait_s": 50}
+    )
+    assert missing.structured_content["code"] == "MISSING_PARAMETER"
+    assert "path" in missing.structured_content["message"]
+
+
+async def until_learned(client: Client, intent: str) -> dict[str, Any]:
+    """The capability that was learned for an intent."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            found = await called(client, "pml_discover", intent=intent, filter={"type": "capability"})
+            for item in found["items"]:
+                if item["name"] == "compare-a-page-with-its-neighbours":
+                    return dict(item)
+            await asyncio.sleep(0.2)
 
 
 async def waits_at_checkpoints(client: Client, project: Project) -> None:
