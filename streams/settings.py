@@ -24,7 +24,7 @@ from pml.schemas.catalog import SpeculationMode
 from pml.schemas.codec import explain
 from pml.schemas.errors import ConfigurationError
 from pml.schemas.topics import DAY_MS, HOUR_MS, RESULT_BYTES_MAX, Topics
-from pml.schemas.workflow import OnTimeout
+from pml.schemas.workflow import TASKS_MAX, OnTimeout
 from pml.streams.settings_sources import PREFIX, files, sources
 
 MIB = 1024 * 1024
@@ -164,6 +164,17 @@ class BridgeSettings(Group):
     session_in_flight_max: PositiveInt = 64
 
 
+class SandboxSettings(Group):
+    """Programs that are no DAG: what one may take, and how many are kept where they wait."""
+
+    step_timeout_s: float = Field(default=10, gt=0, le=20)
+    memory_mb: int = Field(default=128, ge=32, le=4_096)
+    output_max_bytes: int = Field(default=MIB, ge=1024, le=4 * MIB)
+    calls_max: int = Field(default=TASKS_MAX, ge=1, le=TASKS_MAX)
+    live_max: int = Field(default=8, ge=1, le=256)
+    idle_s: PositiveFloat = 60
+
+
 class OrchestratorSettings(Group):
     """Chunks, queues and caches of the orchestrator (DESIGN §2, rule 3)."""
 
@@ -254,6 +265,7 @@ class Settings(BaseSettings):
     memory: MemorySettings = MemorySettings()
     capabilities: CapabilitySettings = CapabilitySettings()
     bridge: BridgeSettings = BridgeSettings()
+    sandbox: SandboxSettings = SandboxSettings()
     orchestrator: OrchestratorSettings = OrchestratorSettings()
     sink: SinkSettings = SinkSettings()
     metrics: MetricsSettings = MetricsSettings()

@@ -114,7 +114,7 @@ def read_typescript(code: str) -> Program:
         SourceError: it is not TypeScript.
     """
     data = code.encode("utf-8", "replace")
-    root = Parser(_language()).parse(data).root_node
+    root = Parser(grammar()).parse(data).root_node
     try:
         if root.has_error:
             raise _broken(root)
@@ -124,7 +124,8 @@ def read_typescript(code: str) -> Program:
 
 
 @cache
-def _language() -> Language:
+def grammar() -> Language:
+    """TypeScript, as its parser knows it."""
     return Language(tree_sitter_typescript.language_typescript())
 
 

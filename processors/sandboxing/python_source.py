@@ -1,0 +1,130 @@
+"""Python as the sandbox takes it: `result.field` reads a field of a tool's result, as in the analysis.
+
+Results are dictionaries. What is read with a dot is read by a function of the sandbox, `FIELD`, that knows
+them; the tree is written out again, and the lines of what is written are kept beside it.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Collection, Iterator
+
+from pml.processors.capabilities.program import source_error
+from pml.processors.sandboxing.prepared import GIVEN, Entry, Prepared, entry_of
+
+FIELD = "_pml_field"
+"""The function of the sandbox that reads a field: of a dictionary by its key, of all else by its name."""
+GATHER, BEGIN = "_pml_gather", "_pml_begin"
+"""What stands for `asyncio.gather` and for what begins a task, in the sandbox."""
+_TOOLS = frozenset({"mcp", "capabilities"})
+_FLAGS = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+_MODULE = {"gather": GATHER, "create_task": BEGIN, "ensure_future": BEGIN}
+
+
+def prepared_python(source: str, given: Collection[str]) -> Prepared:
+    """The source for the sandbox; `given` are the names of what the caller gives.
+
+    Raises:
+        SourceError: it is not Python, or nested too deeply.
+        WorkflowInvalid: the caller does not give all that the program takes.
+    """
+    entry = entry_of(source, "python")
+    try:
+        tree = _Rewriting().visit(_parsed(source))
+        if entry is not None:
+            tree.body.append(_beginning(entry, given))
+        ast.fix_missing_locations(tree)
+        code = ast.unparse(tree)
+        return Prepared(code, _lines(tree, _parsed(code)))
+    except RecursionError:
+        raise source_error("it is nested too deeply", 1, 1) from None
+    except (SyntaxError, ValueError) as error:
+        raise source_error(str(error), getattr(error, "lineno", None) or 1, 1) from None
+
+
+def _parsed(source: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = compile(source, "<code>", "exec", _FLAGS)
+    assert isinstance(tree, ast.Module)
+    return tree
+
+
+class _Rewriting(ast.NodeTransformer):
+    """Fields by `FIELD`, tools in brackets by `getattr`, and what the interpreter has by another name."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """A method is called as it is: only what it is called on may be a field."""
+        if isinstance(node.func, ast.Attribute):
+            renamed = _renamed(node.func)
+            if renamed is not None:
+                node.func = renamed
+            else:
+                node.func.value = self.visit(node.func.value)
+        else:
+            node.func = self.visit(node.func)
+        node.args = [self.visit(each) for each in node.args]
+        node.keywords = [self.visit(each) for each in node.keywords]
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """A field that is read; one that is written stays."""
+        node.value = self.visit(node.value)
+        if not isinstance(node.ctx, ast.Load):
+            return node
+        return _call(FIELD, node.value, ast.Constant(node.attr), at=node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        """`mcp["server"]["tool"]`: the sandbox has no brackets for what the host gives it."""
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load) and _of_tools(node.value):
+            return _call("getattr", node.value, node.slice, at=node)
+        return node
+
+
+def _renamed(function: ast.Attribute) -> ast.expr | None:
+    match function:
+        case ast.Attribute(value=ast.Name(id="asyncio"), attr=name) if name in _MODULE:
+            return ast.copy_location(ast.Name(_MODULE[name], ast.Load()), function)
+    return None
+
+
+def _of_tools(node: ast.expr) -> bool:
+    match node:
+        case ast.Name(id=name):
+            return name in _TOOLS
+        case ast.Call(func=ast.Name(id="getattr"), args=[ast.Name(id=name), *_]):
+            return name in _TOOLS
+        case ast.Call(func=ast.Name(id=name), args=[value, *_]) if name == FIELD:
+            return _of_tools(value)
+    return False
+
+
+def _call(name: str, *arguments: ast.expr, at: ast.expr) -> ast.Call:
+    function = ast.Name(name, ast.Load())
+    return ast.copy_location(ast.Call(func=function, args=list(arguments), keywords=[]), at)
+
+
+def _beginning(entry: Entry, given: Collection[str]) -> ast.stmt:
+    """`return await main(path=args["path"], …)`: what is not given has its default."""
+    keywords = [ast.keyword(name, _taken(name)) for name, is_given in entry.given(given) if is_given]
+    call: ast.expr = ast.Call(func=ast.Name(entry.name, ast.Load()), args=[], keywords=keywords)
+    return ast.Return(ast.Await(call) if entry.asynchronous else call)
+
+
+def _taken(name: str) -> ast.expr:
+    everything = ast.Name(GIVEN, ast.Load())
+    return everything if name == GIVEN else ast.Subscript(everything, ast.Constant(name), ast.Load())
+
+
+def _lines(written: ast.AST, read: ast.AST) -> dict[int, int]:
+    """Where each line of the new text stood: both trees have the same shape."""
+    found: dict[int, int] = {}
+    for old, new in zip(_placed(written), _placed(read), strict=False):
+        found.setdefault(new.lineno, old.lineno)
+    return found
+
+
+def _placed(tree: ast.AST) -> Iterator[ast.stmt]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.stmt))
