@@ -10,9 +10,11 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import SerializeAsAny
 
+from pml.schemas.analysis import Mode
 from pml.schemas.base import Coordinate, Json, Record, ThresholdContext
 from pml.schemas.calls import CallError, Effect
 from pml.schemas.permissions import RetryRule
+from pml.schemas.structure import Language
 from pml.schemas.workflow import OnTimeout
 
 Fate = Literal["served", "discarded", "failed"]
@@ -199,6 +201,8 @@ class RunExpanded(EventData):
     """Tasks came to a run while it goes on: what its program turned out to do.
 
     `definition`, `kept` and `payload_ref` are as in `run.replanned`; plans of both kinds share their numbers.
+    In the `mode` sandbox (absent: dag) the program is no DAG, for the `reasons` that its first expansion has:
+    each expansion has only the tasks that are new, as the next layer.
     """
 
     TYPE = "run.expanded"
@@ -211,6 +215,9 @@ class RunExpanded(EventData):
     payload_ref: Coordinate
     layers: int
     tasks: int
+    mode: Mode | None = None
+    reasons: tuple[str, ...] | None = None
+    language: Language | None = None
 
 
 class RunReplanned(Decided):

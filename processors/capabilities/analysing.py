@@ -48,7 +48,7 @@ def analysed(request: AnalyseRequest, schemas: Mapping[str, ToolSchemas] = NO_SC
         language=language,
         structure=structure,
         capability_id=capability_id(structure),
-        mode=mode_of(structure)[0],
+        mode="sandbox" if reasons else "dag",
         reasons=reasons,
         workflow=None if reasons else workflow_of(structure),
     )
@@ -88,8 +88,5 @@ def read(code: str, language: Language) -> Program:
 
 def mode_of(structure: Structure) -> tuple[Mode, str | None]:
     """How a program runs, and why where that is in the sandbox (spec story 10.5, AC 7)."""
-    if structure.unsupported:
-        first = structure.unsupported[0]
-        return "sandbox", f"line {first.line}: {first.reason}"
-    calls = structure.tools or structure.capabilities
-    return ("dag", None) if calls else ("sandbox", "it calls no tool")
+    reasons = obstacles(structure)
+    return ("sandbox", reasons[0]) if reasons else ("dag", None)

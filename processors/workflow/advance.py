@@ -6,6 +6,7 @@ from typing import Any
 
 from pml.processors.workflow import conditions
 from pml.processors.workflow.arguments import Resolved, Unresolved, resolve_strictly
+from pml.processors.workflow.asking_steps import begin_step, may_step
 from pml.processors.workflow.checkpoints import pause, pause_reason
 from pml.processors.workflow.draft import Draft, full_expression
 from pml.processors.workflow.folding import awaited
@@ -36,6 +37,9 @@ def advance(draft: Draft, run_id: str) -> None:
         because = pause_reason(run, run.graph, following)
         if because is not None:
             pause(draft, run_id, because, following)
+            return
+        if following is None and may_step(draft, run):
+            begin_step(draft, run_id)
             return
         if following is None:
             _end(draft, run_id)
@@ -223,7 +227,7 @@ def _error(run: Run, late: bool) -> dict[str, Any] | None:
         return as_error("OUTCOME_UNKNOWN", message, unknown)
     unstarted = [task_id for task_id, task in run.tasks.items() if task.skip_reason == "run_ended"]
     assert run.graph is not None
-    if unstarted or (late and (run.first_failure or not run.graph.nodes)):
+    if unstarted or (late and (run.first_failure or run.sandbox or not run.graph.nodes)):
         return as_error("RUN_TIMEOUT", "the run took longer than options.timeout_s; raise it", unstarted)
     if run.first_failure:
         message = f"task {run.first_failure} failed; results so far stand"

@@ -11,11 +11,13 @@ from pml.processors.workflow.matching import end_match, give_up_match
 from pml.processors.workflow.nesting import end_inlining, give_up_inlining
 from pml.processors.workflow.programs import end_analysis, give_up_analysis
 from pml.processors.workflow.state import Internal
+from pml.processors.workflow.stepping import end_step, give_up_step
 from pml.schemas.analysis import ANALYSE_TOOL
 from pml.schemas.calls import CallEnded
 from pml.schemas.inlining import INLINE_TOOL
 from pml.schemas.matching import MATCH_TOOL
 from pml.schemas.memory import RECALL_TOOL
+from pml.schemas.stepping import STEP_TOOL
 
 
 class _Asker(NamedTuple):
@@ -28,6 +30,7 @@ _ASKERS = {
     ANALYSE_TOOL: _Asker(end_analysis, give_up_analysis),
     INLINE_TOOL: _Asker(end_inlining, give_up_inlining),
     MATCH_TOOL: _Asker(end_match, give_up_match),
+    STEP_TOOL: _Asker(end_step, give_up_step),
 }
 
 

@@ -15,6 +15,7 @@ from pml.processors.workflow.draft import Results, context_of, full_arguments, h
 from pml.processors.workflow.fields import RecordedFields
 from pml.processors.workflow.inputs import Address, GoneCall, Payloads
 from pml.processors.workflow.state import Call, Internal, Run, Session, Source
+from pml.processors.workflow.steps import step_request
 from pml.processors.workflow.verify_rule import VerifyFailed, filled
 from pml.schemas.analysis import ANALYSE_TOOL
 from pml.schemas.calls import CallRun
@@ -22,6 +23,7 @@ from pml.schemas.canonical import value_hash
 from pml.schemas.commands import RunStart
 from pml.schemas.inlining import INLINE_TOOL
 from pml.schemas.matching import MATCH_TOOL
+from pml.schemas.stepping import STEP_TOOL
 from pml.schemas.times import to_rfc3339
 
 READS_COMMAND = frozenset({ANALYSE_TOOL, INLINE_TOOL, MATCH_TOOL})
@@ -147,12 +149,19 @@ def internal_call(session: Session, item: Internal, start: RunStart | None) -> C
         run_id=item.run_id,
         task_id="",
         tool=item.tool,
-        arguments={**item.arguments, **_of_command(item.tool, start)},
+        arguments=_given(session, item, start),
         speculative=False,
         effect="read",
         timeout_ms=item.timeout_ms,
         deadline_at=to_rfc3339(item.deadline_ms),
     )
+
+
+def _given(session: Session, item: Internal, start: RunStart | None) -> dict[str, Any]:
+    """What is asked: a step of a program follows from the state alone."""
+    if item.tool == STEP_TOOL:
+        return step_request(session.runs[item.run_id]).model_dump(mode="json", exclude_none=True)
+    return {**item.arguments, **_of_command(item.tool, start)}
 
 
 def _of_command(tool: str, start: RunStart | None) -> dict[str, Any]:

@@ -77,6 +77,17 @@ def check_plan(workflow: Workflow, servers: Mapping[str, ServerTools], kept: Kep
     _check_order(workflow, kept.completed, kept.layers)
 
 
+def check_calls(workflow: Workflow, servers: Mapping[str, ServerTools], others: int) -> None:
+    """See that what a program calls next can be called; `others` is how many calls it made before.
+
+    Raises:
+        WorkflowInvalid: as for a whole workflow, with the same codes.
+    """
+    _check_shape(workflow, others)
+    _check_secrets(workflow)
+    _check_tools(workflow, servers)
+
+
 def _check_shape(workflow: Workflow, others: int = 0) -> None:
     if not workflow.tasks:
         raise WorkflowInvalid("NO_TASKS", "the workflow has no tasks; give it at least one")

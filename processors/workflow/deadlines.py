@@ -67,11 +67,14 @@ def _of_run(run: Run) -> Iterator[Deadline]:
 def _has_something_to_end(run: Run) -> bool:
     """Unsafe calls that run are awaited: past the run's time nothing else is left to decide.
 
-    A run that has no tasks yet waits for them.
+    A run that has no tasks yet, or asks its program for more, waits for them.
     """
     assert run.graph is not None
-    return not run.graph.nodes or any(
-        run.task(name).status == "pending" or _is_safe_call(run, name) for name in run.graph.nodes
+    asks = run.sandbox is not None and not any(task.status == "running" for task in run.tasks.values())
+    return (
+        asks
+        or not run.graph.nodes
+        or any(run.task(name).status == "pending" or _is_safe_call(run, name) for name in run.graph.nodes)
     )
 
 

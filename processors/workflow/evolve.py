@@ -36,6 +36,8 @@ from pml.schemas.workflow import Workflow
 
 HOUR_MS = 3_600_000
 PACES_MAX = 64
+CAUGHT_MAX = 500
+"""Characters of an error's message that a program in the sandbox can read."""
 """Tools whose time a session remembers for shadow mode, the newest."""
 _TRIED_ONCE = frozenset({"expired", "evicted"})
 _ENDS: dict[str, RunStatus] = {
@@ -179,7 +181,8 @@ def _task_failed(session: Session, event: e.Event, data: e.TaskFailed) -> Sessio
         return _with_task(session, run, data.task_id, waiting)
     run = _count_miss(run, data)
     first = run.first_failure or ("" if run.node(data.task_id).safe_to_fail else data.task_id)
-    failed = replace(before, status="failed", attempt=data.attempt, call=None, approval=None)
+    error = (data.error.code, data.error.type, data.error.message[:CAUGHT_MAX]) if run.sandbox else None
+    failed = replace(before, status="failed", attempt=data.attempt, call=None, approval=None, error=error)
     return _with_task(
         session, replace(run, first_failure=first, path=(*run.path, data.task_id)), data.task_id, failed
     )

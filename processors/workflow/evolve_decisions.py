@@ -7,7 +7,7 @@ from typing import Any
 
 from pml.processors.workflow.copying import replace
 from pml.processors.workflow.folding import address_of, run_of, with_run, without
-from pml.processors.workflow.graph import build
+from pml.processors.workflow.graph import build, grown
 from pml.processors.workflow.learning import learned_name
 from pml.processors.workflow.state import Abort, Approval, Pause, Run, RunStatus, Session, TaskState
 from pml.schemas import events as e
@@ -79,11 +79,19 @@ def _run_replanned(session: Session, event: e.Event, data: e.RunReplanned) -> Se
 
 def _run_expanded(session: Session, event: e.Event, data: e.RunExpanded) -> Session:
     run = run_of(session, event)
-    graph = build(Workflow.model_validate(data.definition), data.kept, data.number)
-    replans = (*run.replans, address_of(data.payload_ref))
-    name = learned_name(data.workflow_type)
+    workflow = Workflow.model_validate(data.definition)
+    if data.mode == "sandbox":
+        assert run.graph is not None
+        graph = grown(run.graph, workflow, data.number)
+    else:
+        graph = build(workflow, data.kept, data.number)
     expanded = replace(
-        run, graph=graph, replans=replans, workflow_type=name, capability_id=data.capability_id
+        run,
+        graph=graph,
+        replans=(*run.replans, address_of(data.payload_ref)),
+        workflow_type=learned_name(data.workflow_type),
+        capability_id=data.capability_id,
+        sandbox=data.language or run.sandbox,
     )
     return with_run(session, expanded)
 

@@ -14,8 +14,9 @@ from pml.schemas.base import Coordinate
 from pml.schemas.errors import LogCorrupted
 from pml.schemas.inlining import INLINE_TOOL
 from pml.schemas.matching import MATCH_TOOL
+from pml.schemas.stepping import STEP_TOOL
 
-AWAITED = frozenset({ANALYSE_TOOL, INLINE_TOOL, MATCH_TOOL})
+AWAITED = frozenset({ANALYSE_TOOL, INLINE_TOOL, MATCH_TOOL, STEP_TOOL})
 """The internal calls that bring a run its tasks."""
 
 V = TypeVar("V")

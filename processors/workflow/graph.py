@@ -148,6 +148,15 @@ def build(workflow: Workflow, kept: Mapping[str, Sequence[int]] = NOTHING, plan:
     return Graph(nodes, decisions, _layers(nodes), workflow.options, workflow.result)
 
 
+def grown(graph: Graph, workflow: Workflow, plan: int) -> Graph:
+    """The graph with one layer more: what a program asked for next. Its first plan brings the options."""
+    layer = len(graph.layers)
+    new = {task.id: _node(task, frozenset(task.depends_on), layer, plan) for task in workflow.tasks}
+    layers = (*graph.layers, tuple(new)) if new else graph.layers
+    options = graph.options if graph.layers or new else workflow.options
+    return Graph({**graph.nodes, **new}, {}, layers, options)
+
+
 def _node(task: Task, waits: frozenset[str], layer: int, plan: int) -> Node:
     return Node(
         id=task.id,

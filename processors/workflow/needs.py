@@ -68,4 +68,5 @@ def _of_run(session: Session, run: Run) -> set[Address]:
         *(item.references for item in run.graph.decisions.values() if item.id not in run.decisions),
     )
     results = (run.task(name).result for name in read)
-    return {run.payload, *run.replans, *(address for address in results if address)}
+    plans = run.replans if run.sandbox is None else run.replans[-1:]
+    return {run.payload, *plans, *(address for address in results if address)}

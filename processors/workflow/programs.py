@@ -18,10 +18,12 @@ from pml.processors.workflow.expanding import expanded, with_options
 from pml.processors.workflow.internal import ask_memory, begin_internal, end_with, error_of, give_up
 from pml.processors.workflow.settling import safe_error
 from pml.processors.workflow.state import Internal
+from pml.processors.workflow.stepping import begin_sandbox
 from pml.schemas.analysis import ANALYSE_TOOL, AnalyseAnswer
 from pml.schemas.calls import CallEnded, CallError
 from pml.schemas.commands import Code
-from pml.schemas.errors import PMLError, Refused, WorkflowInvalid
+from pml.schemas.errors import PMLError, Refused
+from pml.schemas.events import RunExpanded
 from pml.schemas.sanitiser import sanitise
 from pml.schemas.structure import (
     CapabilityNode,
@@ -32,11 +34,9 @@ from pml.schemas.structure import (
     StructureParameter,
     TaskNode,
 )
-from pml.schemas.workflow import Workflow
 
 # The largest program there may be takes seconds on a busy machine.
 ANALYSE_TIMEOUT_MS = 20_000
-REASONS_SHOWN = 20
 _NO_ANSWER = CallError(
     code="ANALYSIS_TIMEOUT",
     type="TIMEOUT",
@@ -64,14 +64,16 @@ def end_analysis(draft: Draft, item: Internal, outcome: CallEnded) -> None:
     try:
         answer = _answer(outcome)
         kept = _kept(draft, item.run_id, answer)
-        workflow = with_options(draft, item.run_id, _workflow(answer))
-        begun = expanded(draft, item.run_id, workflow, answer.structure.parameters, answer.capability_id)
+        begun = _begun(draft, item.run_id, answer)
     except PMLError as error:
         failure = CallError(code=error.code, type="VALIDATION", message=error.message)
         end_with(draft, item, None, safe_error(failure), outcome.duration_ms)
         fail_run(draft, item.run_id, error)
         return
     end_with(draft, item, kept, None, outcome.duration_ms)
+    if begun is None:
+        begin_sandbox(draft, item.run_id, answer)
+        return
     draft.emit(begun, draft.run(item.run_id))
     ask_memory(draft, item.run_id)
     advance(draft, item.run_id)
@@ -96,16 +98,16 @@ def _answer(outcome: CallEnded) -> AnalyseAnswer:
         raise Unanalysed(error_of(outcome)) from None
 
 
-def _workflow(answer: AnalyseAnswer) -> Workflow:
-    """
+def _begun(draft: Draft, run_id: str, answer: AnalyseAnswer) -> RunExpanded | None:
+    """The tasks of a program; None where it is no DAG.
+
     Raises:
-        WorkflowInvalid: the program makes calls that no workflow makes.
+        WorkflowInvalid: they cannot run, or not with this context.
     """
     if answer.workflow is None:
-        reasons = [safe_text(reason) for reason in answer.reasons[:REASONS_SHOWN]]
-        message = f"the program does not run as a DAG: {reasons[0] if reasons else 'it calls no tool'}"
-        raise WorkflowInvalid("NOT_A_DAG", message, reasons=reasons)
-    return answer.workflow
+        return None
+    workflow = with_options(draft, run_id, answer.workflow)
+    return expanded(draft, run_id, workflow, answer.structure.parameters, answer.capability_id)
 
 
 def _kept(draft: Draft, run_id: str, answer: AnalyseAnswer) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from pml.processors.workflow.evolve import workflow_of
-from pml.processors.workflow.graph import Graph, build
+from pml.processors.workflow.graph import Graph, build, grown
 from pml.processors.workflow.inputs import Address
 from pml.processors.workflow.state import (
     NO_WAITS,
@@ -40,6 +40,7 @@ from pml.processors.workflow.state import (
 from pml.schemas.errors import LogCorrupted
 from pml.schemas.events import Event, RunExpanded, RunReplanned, RunStarted, ServedBy
 from pml.schemas.permissions import RetryRule
+from pml.schemas.structure import Language
 
 VERSION = 1
 _STATUSES: tuple[TaskStatus, ...] = ("pending", "running", "completed", "failed", "skipped", "unknown")
@@ -170,12 +171,29 @@ def _graph(item: list[Any], definitions: Callable[[str], bytes | None]) -> Graph
     if not (live or kept):
         return None
     replans = item[18][-1] if len(item) > 18 and item[18] else []
+    if _sandbox(item):
+        return _grown(item[0], len(replans), definitions)
     name = f"{item[0]}/{len(replans)}" if replans else item[0]
     data = definitions(name)
     if data is None:
         return MissingDefinition(name)
     record = _open(data)
     return build(workflow_of(record["definition"]), record.get("kept", {}), record.get("plan", 0))
+
+
+def _sandbox(item: list[Any]) -> Language | None:
+    return item[21] if len(item) > 21 else None
+
+
+def _grown(run_id: str, plans: int, definitions: Callable[[str], bytes | None]) -> Graph | MissingDefinition:
+    """The graph of a run whose program runs in the sandbox: each plan brought its own layer."""
+    graph = Graph({}, {}, ())
+    for number in range(1, plans + 1):
+        data = definitions(f"{run_id}/{number}")
+        if data is None:
+            return MissingDefinition(f"{run_id}/{number}")
+        graph = grown(graph, workflow_of(_open(data)["definition"]), number)
+    return graph
 
 
 def _values(item: Any) -> list[Any]:
@@ -272,6 +290,7 @@ def _run_in(item: list[Any], topics: list[str], graph: Graph | None) -> Run:
         replans=_replans_in(item[18], topics) if len(item) > 18 and item[18] is not None else (),
         plans={task_id: _plan_in(row) for task_id, row in (item[19] if len(item) > 19 else {}).items()},
         capability_id=item[20] if len(item) > 20 else None,
+        sandbox=_sandbox(item),
     )
 
 
@@ -290,6 +309,7 @@ def _task_out(task: TaskState, topics: list[str]) -> list[Any]:
         _call_out(task.call) if task.call else None,
         task.earlier or None,
         _values(task.approval) if task.approval else None,
+        task.error,
     ]
     while row[-1] is None or row[-1] == "":
         row.pop()
@@ -297,9 +317,9 @@ def _task_out(task: TaskState, topics: list[str]) -> list[Any]:
 
 
 def _task_in(row: list[Any], topics: list[str]) -> TaskState:
-    whole = row + [None] * (12 - len(row))
+    whole = row + [None] * (13 - len(row))
     status, attempt, served_by, early, result, serves, skip_reason, retry_ms, retry, call = whole[:10]
-    earlier, approval = whole[10:12]
+    earlier, approval, error = whole[10:13]
     return TaskState(
         status=_STATUSES[status],
         attempt=attempt,
@@ -313,6 +333,7 @@ def _task_in(row: list[Any], topics: list[str]) -> TaskState:
         call=_call_in(call) if call else None,
         earlier=earlier or 0,
         approval=Approval(*approval) if approval else None,
+        error=tuple(error) if error else None,
     )
 
 
@@ -333,6 +354,8 @@ def _rare_out(run: Run, topics: list[str]) -> list[Any]:
     plain = run.waits == NO_WAITS and not run.replans
     waits = None if plain else _waits_out(run, topics)
     plans = {task_id: _values(plan) for task_id, plan in run.plans.items()}
+    if run.sandbox is not None:
+        return [waits, plans, run.capability_id, run.sandbox]
     if run.capability_id is not None:
         return [waits, plans, run.capability_id]
     return [waits, plans] if plans else [waits] if waits else []

@@ -189,6 +189,8 @@ def _eligible(draft: Draft, run: Run, prepared: Prepared) -> bool:
     node = prepared.node
     if node.layer == 0 or prepared.consent is not None or run.speculation != "on":
         return False
+    if run.sandbox is not None and not run.task(node.id).speculated:
+        return False  # nobody knew of it before its turn
     if draft.catalog.mode_of(draft.session.tenant, node.tool) != "on":
         return False
     return may_be_early(prepared.granted, bool(node.references)).allowed

@@ -11,7 +11,8 @@ from pml.processors.workflow.state import ENDED, Run
 def unfinished(run: Run, graph: Graph) -> set[str]:
     """What a retry begins with: tasks of the newest plan that failed the run, or did not get their turn.
 
-    A failure that is safe, and one that a replan went round, stays as it is.
+    A failure that is safe, and one that a replan went round, stays as it is. What a program in the sandbox
+    did not catch was in its last layer.
     """
     newest = len(run.replans)
     return {
@@ -19,7 +20,7 @@ def unfinished(run: Run, graph: Graph) -> set[str]:
         for name, task in run.tasks.items()
         if graph.nodes[name].plan == newest
         and (
-            (task.status == "failed" and not graph.nodes[name].safe_to_fail)
+            (task.status == "failed" and (run.sandbox or not graph.nodes[name].safe_to_fail))
             or task.skip_reason == "run_ended"
             or task.status not in ENDED
         )

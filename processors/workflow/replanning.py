@@ -28,6 +28,12 @@ class ReplanLimit(Refused):
     code = "REPLAN_LIMIT"
 
 
+class NotReplannable(Refused):
+    """What a program does in the sandbox is said by the program."""
+
+    code = "NOT_REPLANNABLE"
+
+
 def replan_run(draft: Draft, command: Command, data: RunReplan, decision: Decision) -> None:
     """Replace what has not run, discard what ran early for it, and go on or, with `hold`, wait again.
 
@@ -36,6 +42,8 @@ def replan_run(draft: Draft, command: Command, data: RunReplan, decision: Decisi
         WorkflowInvalid: the plan cannot run.
     """
     run = live_run(draft, command.run_id)
+    if run.sandbox is not None:
+        raise NotReplannable(f"{run.run_id} does what its program says; abort it and send another program")
     waiting_at(run, data.checkpoint_id)
     assert run.waits.pause is not None
     _check(draft, run, data)

@@ -11,6 +11,7 @@ from pml.processors.workflow.inputs import Address
 from pml.schemas.calls import Effect
 from pml.schemas.events import ServedBy, SpeculationKind
 from pml.schemas.permissions import RetryRule
+from pml.schemas.structure import Language
 from pml.schemas.workflow import OnTimeout
 
 RunStatus = Literal["running", "waiting", "completed", "failed", "aborted"]
@@ -103,7 +104,7 @@ class TaskState:
     other arguments and its own result may take that one's place in the cache; `earlier` counts the attempts
     before it was opened again; `crossed` where another write of what it changes ran beside it; `held` where
     shadow mode would have had no budget for it; `eligible` where its call may run early, and `speculated`
-    where one was begun for it.
+    where one was begun for it; `error` has code, type and message of a failure that a program may catch.
     """
 
     status: TaskStatus = "pending"
@@ -124,6 +125,7 @@ class TaskState:
     held: bool = False
     eligible: bool = False
     speculated: bool = False
+    error: tuple[str, str, str] | None = None
 
     @property
     def awaits_approval(self) -> bool:
@@ -234,7 +236,8 @@ class Counts:
 class Run:
     """One execution; what is learned is learned per type and domain.
 
-    `graph` is absent once it has ended, unless it may be taken up again.
+    `graph` is absent once it has ended, unless it may be taken up again. `sandbox` is the language of a
+    program that is no DAG, whose calls are its layers.
     """
 
     run_id: str
@@ -260,6 +263,7 @@ class Run:
     plans: Mapping[str, Plan] = field(default_factory=dict)
     replans: tuple[Address, ...] = ()
     capability_id: str | None = None
+    sandbox: Language | None = None
 
     @property
     def live(self) -> bool:
@@ -268,7 +272,12 @@ class Run:
 
     @property
     def expansions(self) -> tuple[Address, ...]:
-        """Those of the plans that are no command: what a program turned out to do."""
+        """Those of the plans that are no command: what a program turned out to do.
+
+        Calls out of a sandbox are given all that they need, so nothing more of those is read.
+        """
+        if self.sandbox is not None:
+            return ()
         return tuple(address for address in self.replans if address[0] != self.payload[0])
 
     def written_at(self, plan: int) -> Address:

@@ -33,6 +33,7 @@ from pml.streams.bridge.server_log import ServerLog
 from pml.streams.bridge.servers_file import read_servers
 from pml.streams.bridge.service import CallService
 from pml.streams.bridge.stdio import StdioOptions
+from pml.streams.bridge.step import Steps
 from pml.streams.discovery.finder import Finder
 from pml.streams.health import Health
 from pml.streams.settings import Settings
@@ -58,6 +59,7 @@ class Bridge:
     def __init__(self, settings: Settings, health: Health) -> None:
         self._settings, self._health = settings, health
         self._servers: dict[str, Server] = {}
+        self._reaper: Reaper
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set.
@@ -85,7 +87,7 @@ class Bridge:
     def _prepare_servers(self, stack: AsyncExitStack) -> None:
         """What the stack closes last is the reaper: it ends what the servers' own closing left."""
         bridge = self._settings.bridge
-        reaper = Reaper()
+        self._reaper = reaper = Reaper()
         stack.callback(reaper.close)
         for name, spec in read_servers(self._settings.mcp_servers).enabled().items():
             server_log = ServerLog(self._settings.data_dir, name)
@@ -109,7 +111,9 @@ class Bridge:
         inline = Inline(finder)
         analyse = Analyse(lambda: [server.record for server in self._servers.values()], inline.workflow)
         match = Match(finder, inline, settings.capabilities.match_threshold)
-        builtin = Builtin({"recall": recall, "analyse": analyse, "inline": inline, "match": match})
+        steps = Steps(settings, kafka.tails, self._reaper)
+        services = {"recall": recall, "analyse": analyse, "inline": inline, "match": match, "step": steps}
+        builtin = Builtin(services)
         runner = Runner(self._servers, settings.bridge.result_max_bytes, outcomes.send, builtin=builtin)
         dispatcher = Dispatcher(
             self._servers, self._admission(), gate, runner=runner, outcomes=outcomes, tasks=tasks
@@ -127,7 +131,7 @@ class Bridge:
         )
         helpers = [
             tasks.create_task(work)
-            for work in (catalog.run(), self._report(service, catalog), self._tend_servers())
+            for work in (catalog.run(), self._report(service, catalog), self._tend(steps))
         ]
         try:
             await service.run(stop)
@@ -136,6 +140,7 @@ class Bridge:
             recall.close()
             analyse.close()
             await finder.close()
+            await steps.close()
             for helper in helpers:
                 helper.cancel()
 
@@ -172,9 +177,10 @@ class Bridge:
         }
         return {**service.facts(), "servers": servers}
 
-    async def _tend_servers(self) -> None:
+    async def _tend(self, steps: Steps) -> None:
         while True:
             await asyncio.sleep(TEND_S)
+            await steps.tend()
             for server in self._servers.values():
                 await server.end_idle()
                 if server.record.status == "unavailable" and server.may_start:

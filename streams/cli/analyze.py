@@ -123,16 +123,13 @@ def _show(structure: Structure, as_mermaid: bool) -> None:
 
 
 def _verdict(structure: Structure) -> str:
-    """How it runs, or why this release does not run it."""
-    from pml.processors.capabilities.analysing import mode_of
+    """How it runs, and why where that is in the sandbox."""
     from pml.processors.capabilities.conversion import obstacles
 
     hindered = obstacles(structure)
     if not hindered:
         return f"runs as a DAG of {_count(structure)}"
-    mode, _ = mode_of(structure)
-    place = "as a DAG" if mode == "dag" else "in the sandbox"
-    return f"would run {place}, which this release does not do: {'; '.join(hindered)}"
+    return f"runs in the sandbox: {'; '.join(hindered)}"
 
 
 def _count(structure: Structure) -> str:

@@ -61,10 +61,17 @@ def _analysed(dag: DagAnswer, data: InternalEnded) -> DagAnswer:
 
 
 def _expanded(dag: DagAnswer, data: RunExpanded) -> DagAnswer:
-    """A structure that was too large for the log has no tools there; the tasks have them."""
-    tools = dag.tools_discovered or _tools({"nodes": data.definition.get("tasks", ())})
-    counts = {"tasks_count": data.tasks, "layers_count": data.layers}
-    return dag.model_copy(update={"mode": "dag", "tools_discovered": tools, **counts})
+    """A structure that was too large for the log has no tools there; the tasks have them.
+
+    Out of the sandbox come tools that nobody could know before, layer by layer.
+    """
+    called = _tools({"nodes": data.definition.get("tasks", ())})
+    known = dag.tools_discovered
+    tools = tuple(dict.fromkeys((*known, *called))) if data.mode == "sandbox" else known or called
+    told: dict[str, Any] = {"mode": data.mode or "dag", "tasks_count": data.tasks, "layers_count": data.layers}
+    if data.reasons:
+        told["reason"] = "; ".join(data.reasons)
+    return dag.model_copy(update={"tools_discovered": tools, **told})
 
 
 def _tools(structure: Any) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ it takes one, the line `----`, and what came out: one line an event with all its
     match                                   body: what `pml:match` answers, as YAML
     inline                                  `pml:inline` answers; body: capabilities by name, as YAML
     analyse                                 `pml:analyse` answers as the server pml would
+    step RUN                                body: what a program in the sandbox says, as YAML: calls (each
+                                            a tool and its arguments), value or error
     send TYPE RUN [as=WHO] [command=ID]     body: what the command says, as YAML
     approve TASK | reject TASK [as=WHO]     the newest approval that the task asked for; body: a reason
     record                                  body: any command as YAML, as it would lie in pml.commands
@@ -123,6 +125,9 @@ class Scenario:
 
     def _analyse(self, _: None) -> Step:
         return self.world.analyse()
+
+    def _step(self, said: Any, run_id: str) -> Step:
+        return self.world.step(run_id, **said)
 
     def _send(self, data: Any, kind: str, run_id: str, *words: str) -> Step:
         options = dict(word.split("=", 1) for word in words)

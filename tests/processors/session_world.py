@@ -10,6 +10,7 @@ from typing import Any
 
 from pml.processors.capabilities.analysing import analysed
 from pml.processors.capabilities.inlining import inlined
+from pml.processors.sandboxing.answers import step_answer
 from pml.processors.speculation.accounts import balanced
 from pml.processors.workflow import (
     Address,
@@ -33,6 +34,7 @@ from pml.processors.workflow import (
     needs,
 )
 from pml.processors.workflow.evolve import joined_calls
+from pml.processors.workflow.graph import Graph
 from pml.processors.workflow.state import Run
 from pml.schemas.analysis import ANALYSE_TOOL, AnalyseRequest
 from pml.schemas.calls import CallEnded, CallError, CallRun, ToolResult
@@ -45,6 +47,7 @@ from pml.schemas.events import Event
 from pml.schemas.inlining import INLINE_TOOL, InlineAnswer, InlineRequest
 from pml.schemas.matching import MATCH_TOOL
 from pml.schemas.permissions import PermissionFile
+from pml.schemas.stepping import STEP_TOOL
 from pml.schemas.workflow import Options, Workflow
 
 COMMANDS, OUTCOMES = "pml.commands", "pml.tool-outcomes"
@@ -169,6 +172,21 @@ class SessionWorld:
         except PMLError as error:
             return self.answer(call.call_id, code=error.code, message=error.message)
         return self.answer(call.call_id, answer.model_dump(mode="json"))
+
+    def step(self, run_id: str = "run_1", **said: Any) -> Step:
+        """Answer `pml:step` for a program that says `calls`, a `value` or an `error`.
+
+        A call is a tool and its arguments.
+        """
+        if "calls" in said:
+            said["calls"] = [{"tool": tool, "arguments": given} for tool, given in said["calls"]]
+        answer = step_answer(said, len(self._graph(run_id).nodes))
+        return self.answer(self.call_of(STEP_TOOL, run_id), answer.model_dump(mode="json"))
+
+    def _graph(self, run_id: str) -> Graph:
+        graph = self.session_run(run_id).graph
+        assert graph is not None
+        return graph
 
     def send(
         self,

@@ -70,8 +70,6 @@ def test_a_branch_of_a_program_is_taken_by_its_condition(world: SessionWorld, co
     ("source", "code", "told"),
     [
         ("await mcp.files.read_file(path=", "CODE_SYNTAX", "line 1"),
-        ("while x:\n    await mcp.files.read_file(path=x)", "NOT_A_DAG", "line 1: `while`"),
-        ("return 1", "NOT_A_DAG", "it calls no tool"),
         ("await mcp.files.read_file(path=args.path)", "MISSING_PARAMETER", "path"),
         ("await mcp.files.nothing()", "UNKNOWN_TOOL", "no tool 'nothing'"),
     ],
@@ -240,10 +238,26 @@ def test_a_result_out_of_the_branch_that_was_taken(world: SessionWorld) -> None:
     assert ended(world).result == 7
 
 
-def test_a_result_that_no_workflow_computes_is_no_dag(world: SessionWorld) -> None:
-    world.program("a = await mcp.files.read_file(path='a')\nreturn len(a)", "python")
-    world.analyse()
-    assert "its result: `len(n1)` has to be computed" in ended(world).error["message"]
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("while x:\n    await mcp.files.read_file(path=x)", "line 1: `while`"),
+        ("return 1", "it calls no tool"),
+        (
+            "a = await mcp.files.read_file(path='a')\nreturn len(a)",
+            "its result: `len(n1)` has to be computed",
+        ),
+    ],
+)
+def test_what_no_dag_expresses_runs_in_the_sandbox_and_says_why(
+    world: SessionWorld, source: str, reason: str
+) -> None:
+    world.program(source, "python")
+    expanded = data_of(world.analyse(), "run.expanded")
+    assert (expanded.mode, expanded.language, expanded.tasks) == ("sandbox", "python", 0)
+    assert reason in expanded.reasons[0]
+    assert world.session_run().sandbox == "python"
+    assert [call.tool for call in world.open_calls.values()] == ["pml:step"]
 
 
 def test_a_program_waits_at_its_decision_points(world: SessionWorld) -> None:

@@ -103,11 +103,21 @@ def test_a_program_that_is_a_dag() -> None:
 
 
 def test_a_program_that_is_none_says_why() -> None:
-    error = CallError(code="NOT_A_DAG", message="the program does not run as a DAG: line 1: `while`")
-    watch = watched(started(CODE), analysed(None, error))
+    reasons = ("line 1: `while`", "line 4: `try`")
+    sandbox = expanded(0).model_copy(update={"mode": "sandbox", "reasons": reasons, "layers": 0})
+    structure = {"nodes": [{"type": "task", "tool": "files:read"}]}
+    layer = {"definition": {"tasks": [{"id": "n1", "tool": "git:log"}]}, "mode": "sandbox", "layers": 1}
+    step = expanded(1).model_copy(update=layer)
+    watch = watched(started(CODE), analysed({"mode": "sandbox", "structure": structure}), sandbox, step)
 
     assert watch.dag is not None
-    assert (watch.dag.tasks_count, watch.dag.reason) == (None, error.message)
+    assert watch.dag.model_dump() == {
+        "mode": "sandbox",
+        "reason": "line 1: `while`; line 4: `try`",
+        "tasks_count": 1,
+        "layers_count": 1,
+        "tools_discovered": ("files:read", "git:log"),
+    }
 
 
 def test_a_program_that_nobody_understood_says_why() -> None:
