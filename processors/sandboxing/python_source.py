@@ -75,6 +75,14 @@ class _Rewriting(ast.NodeTransformer):
             return node
         return _call(FIELD, node.value, ast.Constant(node.attr), at=node)
 
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        """The interpreter's errors are made of a text."""
+        self.generic_visit(node)
+        match node.exc:
+            case ast.Call(func=ast.Name(), args=[given], keywords=[]) as made:
+                made.args = [_call("str", given, at=given)]
+        return node
+
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         """`mcp["server"]["tool"]`: the sandbox has no brackets for what the host gives it."""
         self.generic_visit(node)

@@ -1,0 +1,116 @@
+"""Programs that are no DAG over a whole stack, by the command line, with a bridge that dies in the middle."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.fixtures.project import PATIENCE_S, Project, project, wait_until
+
+__all__ = ["project"]
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(5 * PATIENCE_S)]
+
+PYTHON = """\
+texts = []
+while len(texts) < rounds:
+    page = await mcp.files.read_file(path=path)
+    await mcp.files.write_file(path=f"copy{len(texts)}.txt", content=page.text)
+    texts.append(page.text)
+try:
+    await mcp.files.read_file(path="nothing.txt")
+except Exception as error:
+    texts.append("caught")
+return {"texts": texts}
+"""
+READING = """\
+texts = []
+while len(texts) < rounds:
+    texts.append((await mcp.files.read_file(path=path)).text)
+return len(texts)
+"""
+TYPESCRIPT = """\
+const names: string[] = [];
+for (let n = 0; n < rounds; n++) {
+  const [page, listed] = await Promise.all([
+    mcp.files.read_file({ path }),
+    mcp.files.list_dir({ path: "." }),
+  ]);
+  names.push(`${page.text.trim()} ${listed.count > 0}`);
+}
+return { names };
+"""
+
+
+def ran(project: Project, name: str, text: str, *options: str, code: int = 0) -> Any:
+    (project.folder / name).write_text(text)
+    return project.json("submit", name, "--wait", "--context", "path=a.txt", *options, code=code)
+
+
+def test_programs_that_are_no_dag_run(project: Project) -> None:
+    project.pml("up", "--detach")
+    done = ran(project, "job.py", PYTHON, "--context", "rounds=2")
+    assert done["status"] == "completed"
+    assert done["result"] == {"texts": ["a file\n", "a file\n", "caught"]}
+    assert list(done["results"]) == ["n1", "n2", "n3", "n4", "n5"]
+    assert done["results"]["n5"]["status"] == "failed"
+    assert (project.files / "copy1.txt").read_text() == "a file\n"
+
+    done = ran(project, "job.ts", TYPESCRIPT, "--context", "rounds=2")
+    assert done["result"] == {"names": ["a file true", "a file true"]}
+    assert done["layers"] == 2
+
+    failed = ran(project, "bad.py", "a = 1\n\nwhile True:\n    raise ValueError(a)\n", code=1)
+    assert failed["error"]["code"] == "PROGRAM_ERROR"
+    assert failed["error"]["details"] == {"line": 4}
+    with_line = ran(project, "none.ts", "let n = 1;\nwhile (n) { n = 0; }\nreturn 5;")
+    assert with_line["result"] == 5
+
+    says_why(project)
+    dies_in_the_middle(project)
+
+
+def says_why(project: Project) -> None:
+    """In the log, and in the list of runs."""
+    (row,) = [run for run in project.json("run", "list") if run["tasks"] == 5]
+    (sandbox,) = [
+        event
+        for event in json.loads(project.pml("run", "trace", row["run_id"], "--json"))["events"]
+        if event["type"] == "run.expanded" and event["data"].get("reasons")
+    ]
+    assert sandbox["data"]["mode"] == "sandbox"
+    assert "`while`" in sandbox["data"]["reasons"][0]
+
+
+def dies_in_the_middle(project: Project) -> None:
+    """The program is run again from its beginning by the next bridge, with the results that it had."""
+    calls = project.folder / "calls.jsonl"
+    before = len(calls.read_text().splitlines())
+    (project.folder / "reading.py").write_text(READING)
+    given = ("--context", "path=a.txt", "--context", "rounds=60")
+    sent = project.json("submit", "reading.py", *given, "--session", "s-dies")
+    wait_until(lambda: len(calls.read_text().splitlines()) > before + 10, "some calls")
+    pid = project.pid("bridge")
+    assert pid is not None
+    psutil.Process(pid).kill()
+    shown: Any = {}
+
+    def has_ended() -> bool:
+        shown.update(project.json("run", "show", sent["run_id"], "--session", "s-dies"))
+        return shown["status"] in {"completed", "failed"}
+
+    wait_until(has_ended, "the run to end")
+    assert shown["status"] == "completed", shown["error"]
+    assert shown["result"] == 60
+    assert len(calls.read_text().splitlines()) - before < 70
+    assert left(project) == []
+
+
+def left(project: Project) -> list[str]:
+    """Processes of sandboxes; those that stood end with their bridge, and nothing stands after an end."""
+    names = (" ".join(process.cmdline()) for process in project.processes())
+    return [name for name in names if "sandbox" in Path(name.split()[-1] if name else "").parts]
