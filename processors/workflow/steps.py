@@ -6,7 +6,7 @@ from pml.processors.workflow.folding import coordinate_of
 from pml.processors.workflow.state import Run, TaskState
 from pml.schemas.stepping import Given, GivenError, StepRequest, StepTaken
 
-_LOST = GivenError(code="FAILED", message="the call failed; its error is not kept")
+_NOT_DONE = GivenError(code="NOT_DONE", message="the call did not happen")
 
 
 def step_request(run: Run) -> StepRequest:
@@ -27,6 +27,6 @@ def _given(task: TaskState) -> Given:
     if task.result is not None:
         return Given(result=coordinate_of(task.result))
     if task.error is None:
-        return Given(error=_LOST)
+        return Given(error=_NOT_DONE)
     code, kind, message = task.error
     return Given(error=GivenError(code=code, type=kind, message=message))

@@ -106,7 +106,8 @@ def dies_in_the_middle(project: Project) -> None:
     wait_until(has_ended, "the run to end")
     assert shown["status"] == "completed", shown["error"]
     assert shown["result"] == 60
-    assert len(calls.read_text().splitlines()) - before < 70
+    # Each call has a line where it begins and one where it ends; the one that ran then is made once more.
+    assert len(calls.read_text().splitlines()) - before < 2 * 65
     assert left(project) == []
 
 
