@@ -68,7 +68,11 @@ def _expanded(dag: DagAnswer, data: RunExpanded) -> DagAnswer:
     called = _tools({"nodes": data.definition.get("tasks", ())})
     known = dag.tools_discovered
     tools = tuple(dict.fromkeys((*known, *called))) if data.mode == "sandbox" else known or called
-    told: dict[str, Any] = {"mode": data.mode or "dag", "tasks_count": data.tasks, "layers_count": data.layers}
+    told: dict[str, Any] = {
+        "mode": data.mode or "dag",
+        "tasks_count": data.tasks,
+        "layers_count": data.layers,
+    }
     if data.reasons:
         told["reason"] = "; ".join(data.reasons)
     return dag.model_copy(update={"tools_discovered": tools, **told})
