@@ -112,8 +112,9 @@ class Bridge:
         analyse = Analyse(lambda: [server.record for server in self._servers.values()], inline.workflow)
         match = Match(finder, inline, settings.capabilities.match_threshold)
         steps = Steps(settings, kafka.tails, self._reaper)
-        services = {"recall": recall, "analyse": analyse, "inline": inline, "match": match, "step": steps}
-        builtin = Builtin(services)
+        builtin = Builtin(
+            {"recall": recall, "analyse": analyse, "inline": inline, "match": match, "step": steps}
+        )
         runner = Runner(self._servers, settings.bridge.result_max_bytes, outcomes.send, builtin=builtin)
         dispatcher = Dispatcher(
             self._servers, self._admission(), gate, runner=runner, outcomes=outcomes, tasks=tasks
