@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -114,4 +113,4 @@ def dies_in_the_middle(project: Project) -> None:
 def left(project: Project) -> list[str]:
     """Processes of sandboxes; those that stood end with their bridge, and nothing stands after an end."""
     names = (" ".join(process.cmdline()) for process in project.processes())
-    return [name for name in names if "sandbox" in Path(name.split()[-1] if name else "").parts]
+    return [name for name in names if "python_host.py" in name or "typescript_host.js" in name]
