@@ -1,4 +1,4 @@
-"""`pml dlq list|show`: dead letters."""
+"""`pml dlq list|show|requeue`: dead letters."""
 
 from __future__ import annotations
 
@@ -55,6 +55,31 @@ def show(
     for name, value in letter.as_dict().items():
         console.print(f"[bold]{name}[/bold]", end=" ")
         console.print(value if value is not None else "", markup=False)
+
+
+@app.command()
+def requeue(
+    letter_ids: Annotated[
+        list[int], typer.Argument(metavar="ID…", min=0, help="The ids that `pml dlq list` shows.")
+    ],
+    json: Json = False,
+) -> None:
+    """Send dead letters once more, as they were, to the topics that they came from.
+
+    For what a newer release, or a mended file, can handle now. A command that was obeyed in
+    the meantime is answered as any repeat. What still cannot be handled becomes a dead letter again.
+
+    Examples: pml dlq requeue 17 · pml dlq requeue 17 18 19 --json
+    """
+    from dataclasses import asdict
+
+    from pml.streams.requeue import requeue as send_again
+
+    sent = run_async(send_again(load_settings(), letter_ids))
+    if json:
+        print_json({"items": [asdict(item) for item in sent]})
+        return
+    print_table(("id", "topic", "partition", "offset"), [tuple(asdict(item).values()) for item in sent])
 
 
 def _short(value: Any) -> Any:
