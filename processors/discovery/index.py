@@ -139,7 +139,8 @@ class DiscoveryIndex:
     def rate(self, standings: Mapping[str, Standing]) -> None:
         """What is known of documents beside their text, in place of what was known before."""
         self._contents.standings = dict(standings)
-        self._snapshot = None
+        if self._snapshot is not None:
+            self._snapshot.rate(standings)
 
     def search(
         self, intent: str | Question, wanted: Filter = EVERYTHING, limit: int = LIMIT, offset: int = 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ Column = NDArray[np.float64]
 Evidence = NDArray[np.float64]
 
 EVIDENCE = ("shared_words", "weakest_tool", "other_tool")
+INTENTS_KEPT = 4_096
 # Scores are rounded to so much; those of 0 and 1 have no log odds.
 SCORE_LEAST = 1e-6
 UNSEEN = float(np.log(SCORE_LEAST))
@@ -80,13 +82,13 @@ def matches(
 
     Of several that were learned for the same words only the best standing can be meant.
     """
-    told = words(intent)
+    told = _said(intent)
     if not told or not candidates:
         return []
     distinct = _distinct(index, candidates)
     found = confidences(evidence(index, distinct, intent), weights)
     named = (
-        Match(each.id, max(share, SAME_WORDS) if words(each.intent) == told else share)
+        Match(each.id, max(share, SAME_WORDS) if _said(each.intent) == told else share)
         for each, share in zip(distinct, found.tolist(), strict=True)
     )
     return sorted(named, key=lambda match: (-match.confidence, match.id))
@@ -112,13 +114,13 @@ def _distinct(index: DiscoveryIndex, candidates: Sequence[Candidate]) -> list[Ca
     def best_last(candidate: Candidate) -> tuple[float, str]:
         return prior(index.standings.get(candidate.id)), candidate.id
 
-    by_words = {tuple(words(each.intent)): each for each in sorted(candidates, key=best_last)}
+    by_words = {_said(each.intent): each for each in sorted(candidates, key=best_last)}
     return sorted(by_words.values(), key=lambda candidate: candidate.id)
 
 
 def _shared_words(candidates: Sequence[Candidate], intent: str) -> Column:
     """The weight of the words that both have, out of the weight of those that either has (Jaccard)."""
-    asked, given = set(words(intent)), [set(words(each.intent)) for each in candidates]
+    asked, given = set(_said(intent)), [set(_said(each.intent)) for each in candidates]
     counts = Counter(word for of_one in given for word in of_one)
 
     def weight(of: set[str]) -> float:
@@ -127,21 +129,31 @@ def _shared_words(candidates: Sequence[Candidate], intent: str) -> Column:
     return np.array([weight(asked & of_one) / (weight(asked | of_one) or 1.0) for of_one in given])
 
 
+@lru_cache(INTENTS_KEPT)
+def _said(intent: str) -> tuple[str, ...]:
+    """The words of an intent; those of learned ones are asked for with each question."""
+    return tuple(words(intent))
+
+
 def _tool_log_odds(index: DiscoveryIndex, intent: str) -> dict[str, float]:
-    """For each tool that discovery looked at, how likely it is one of those that are needed."""
+    """For each tool that discovery looked at, how likely it is one of those needed, the best first."""
     snapshot = index.snapshot()
     numbers, scores = snapshot.scored(question(intent, index.embedding), index.weights)
     sure = np.clip(scores, SCORE_LEAST, 1 - SCORE_LEAST)
     log_odds = np.log(sure) - np.log1p(-sure)
+    best_first = np.argsort(-log_odds, kind="stable")
     return {
-        snapshot.documents[number].id: float(odds)
-        for number, odds in zip(numbers.tolist(), log_odds, strict=True)
-        if snapshot.is_tool[number]
+        snapshot.documents[numbers[place]].id: float(log_odds[place])
+        for place in best_first
+        if snapshot.is_tool[numbers[place]]
     }
 
 
 def _of_tools(log_odds: dict[str, float], own: Sequence[str], nothing: float) -> tuple[float, float]:
-    """The weakest tool of its own, the best other one; `nothing`: log odds where nothing speaks for one."""
+    """The weakest tool of its own, the best other one; `nothing`: log odds where nothing speaks for one.
+
+    The best tool is the first.
+    """
     weakest = min((log_odds.get(tool, UNSEEN) for tool in own), default=nothing)
-    others = max((odds for tool, odds in log_odds.items() if tool not in own), default=nothing)
+    others = next((odds for tool, odds in log_odds.items() if tool not in own), nothing)
     return weakest, max(others, nothing)

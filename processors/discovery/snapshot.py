@@ -52,7 +52,11 @@ class Snapshot:
         tools = {name: number for name, number in self.numbers.items() if self.is_tool[number]}
         self._history = History(pasts, tools, points, past_points)
         self._provides = Provides(documents)
-        self._priors = np.array([prior(standings.get(document.id)) for document in documents])
+        self.rate(standings)
+
+    def rate(self, standings: Mapping[str, Standing]) -> None:
+        """What is known of the documents beside their text, in place of what was known before."""
+        self._priors = np.array([prior(standings.get(document.id)) for document in self.documents])
 
     def scored(self, asked: Question, weights: Weights) -> tuple[Numbers, Scores]:
         """Numbers of the documents that were looked at, and their scores, ascending by number."""

@@ -21,7 +21,7 @@ class KeptPoints:
     """Points of the tools that there are; nothing of a tenant is in the file.
 
     It is a cache: one that cannot be read is made anew, and one of another model gets new points. Several
-    processes may write it, each all that it knows.
+    processes may write it, each all that it knows. A folder that is not there is not made for it.
     """
 
     def __init__(self, folder: Path, embedding: Embedding) -> None:
@@ -30,7 +30,7 @@ class KeptPoints:
 
     def bring_to(self, tools: Mapping[str, Document]) -> None:
         """Know these tools and no others, and write that down if it is new."""
-        if not bring_to(self._known, tools):
+        if not bring_to(self._known, tools) or not self._path.parent.is_dir():
             return
         try:
             write_whole(self._path, to_bytes(self._known))

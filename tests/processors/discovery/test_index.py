@@ -174,3 +174,20 @@ def test_only_what_is_new_is_given_to_the_model() -> None:
     index.put(documents())
     index.put([*documents(), tool_document("new:tool", "something else")])
     assert counting.given == len(documents()) + 1
+
+
+@given(drawn_documents(), drawn_pasts(), texts)
+def test_a_rating_counts_whether_or_not_something_was_asked_before(
+    given_: list[Document], pasts: list[Past], intent: str
+) -> None:
+    standings = {document.id: Standing(1, 0.5, 0) for document in given_[::2]}
+    answers = []
+    for asked_before in (False, True):
+        index = DiscoveryIndex(EMBEDDING)
+        index.put(given_)
+        index.remember(pasts)
+        if asked_before:
+            index.search(intent)
+        index.rate(standings)
+        answers.append(index.search(intent, limit=50))
+    assert answers[0] == answers[1]

@@ -142,3 +142,16 @@ def test_confidences_are_shares_of_what_an_intent_can_mean(candidates: list[Cand
 def test_sums_of_any_size_are_no_error() -> None:
     rows = np.array([[1.0, 700.0, 0.0], [1.0, 700.0, 0.0], [0.0, -700.0, 0.0]])
     assert confidences(rows, MatchWeights(1, 10, 0, 0)).tolist() == [0.5, 0.5, 0.0]
+
+
+@given(drawn, texts)
+def test_evidence_of_tools_is_as_a_twin_finds_it_one_by_one(candidates: list[Candidate], intent: str) -> None:
+    index = index_of(*candidates)
+    scores = {item.document.id: item.score for item in index.search(intent, limit=50).items}
+    odds = {tool: math.log(scores[tool] / (1 - scores[tool])) for tool in TOOLS}
+    for candidate, (_, weakest, other) in zip(
+        candidates, evidence(index, candidates, intent).tolist(), strict=True
+    ):
+        assert weakest == pytest.approx(min(odds[tool] for tool in candidate.tools))
+        others = [odds[tool] for tool in TOOLS if tool not in candidate.tools]
+        assert other == pytest.approx(max(*others, index.weights.bias))

@@ -24,6 +24,7 @@ class CatalogWorld:
 
     def __init__(self, kafka: str, folder: Path) -> None:
         self.settings: Settings = folder_settings(folder, kafka, f"find-{uuid.uuid4().hex[:8]}")
+        self.settings.make_data_dir()
         self.loads = 0
 
     async def put(self, *records: CatalogRecord) -> None:

@@ -56,9 +56,12 @@ def test_a_file_that_is_not_ours_is_written_anew(tmp_path: Path, content: bytes)
 
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    kept = KeptPoints(tmp_path / "file", Counting())
-    kept.bring_to(tools("read"))
-    assert len(kept.of(["s:read"])) == 1
+    (tmp_path / FILE).mkdir()
+    for folder in (tmp_path / "file", tmp_path / "absent", tmp_path):
+        kept = KeptPoints(folder, Counting())
+        kept.bring_to(tools("read"))
+        assert len(kept.of(["s:read"])) == 1
+    assert not (tmp_path / "absent").exists()
 
 
 def test_an_index_is_changed_where_it_differs(tmp_path: Path) -> None:
