@@ -27,21 +27,32 @@ DOUBT = 0.03
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A workflow that ran: what it was for, and the tools that it called."""
+    """A workflow that ran: what it was for, the tools that it called, and which capability it was, if one."""
 
     intent: str
     tools: tuple[str, ...]
+    capability: str | None = None
 
 
 class History:
-    """Pasts over tools by number; `points` are the tools', `intents` those of the pasts."""
+    """Pasts over tools by number; `points` are the tools', `intents` those of the pasts.
+
+    `capabilities` are numbers, too, of those that pasts were.
+    """
 
     def __init__(
-        self, pasts: Sequence[Past], numbers: Mapping[str, int], points: Vectors, intents: Vectors
+        self,
+        pasts: Sequence[Past],
+        numbers: Mapping[str, int],
+        points: Vectors,
+        intents: Vectors,
+        capabilities: Mapping[str, int] | None = None,
     ) -> None:
         known = [_numbers(past, numbers) for past in pasts]
         kept = [row for row, found in enumerate(known) if len(found)]
         self._pasts = [known[row] for row in kept]
+        own = capabilities or {}
+        self._was = [own.get(pasts[row].capability or "") for row in kept]
         self._intents = intents[kept] if kept else intents[:0]
         self._points, self._count = points, len(points)
         self._of_tool = self._uses()
@@ -61,7 +72,10 @@ class History:
         return self._rows[number]
 
     def alike(self, point: Vectors) -> Shares:
-        """For each tool, the share of the workflows with the nearest intents that had it."""
+        """For each tool, the share of the workflows with the nearest intents that had it.
+
+        For a capability, the share of those that were it.
+        """
         near = np.maximum(self._intents @ point, 0).astype(np.float64)
         nearest = np.argsort(-near, kind="stable")[:ALIKE]
         return self._mixed({int(row): near[row] ** SHARPNESS for row in nearest})
@@ -71,6 +85,8 @@ class History:
         for row, weight in weights.items():
             if weight > 0:
                 found[self._pasts[row]] += weight / total
+                if (was := self._was[row]) is not None:
+                    found[was] += weight / total
         return found
 
     def _of_neighbours(self, number: int) -> Shares:

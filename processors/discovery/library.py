@@ -186,7 +186,7 @@ class Library:
 
     def _past(self, tenant: str, name: str) -> Past:
         capability = self.capability(tenant, name)
-        return Past(capability.intent or capability.name, self.tools_of(tenant, name))
+        return Past(capability.intent or capability.name, self.tools_of(tenant, name), name)
 
 
 def workflow_of(capability: Capability, name: str) -> Workflow:

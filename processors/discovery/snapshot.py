@@ -50,7 +50,8 @@ class Snapshot:
         self._names = Lexical([counted(words(document.name)) for document in documents])
         self._nearness, self._near = Nearness(points), near
         tools = {name: number for name, number in self.numbers.items() if self.is_tool[number]}
-        self._history = History(pasts, tools, points, past_points)
+        own = {name: number for name, number in self.numbers.items() if not self.is_tool[number]}
+        self._history = History(pasts, tools, points, past_points, own)
         self._provides = Provides(documents)
         self.rate(standings)
 
@@ -112,9 +113,9 @@ class Snapshot:
         return found
 
     def _as_expected(self, shares: Scores, seeds: Mapping[int, float]) -> Scores:
-        """Shares; for capabilities, which no workflow calls, what is expected of the tools that fit."""
+        """Shares; for capabilities at least what is expected of the tools that fit."""
         expected = sum(share * shares[seed] for seed, share in seeds.items())
-        return np.where(self.is_tool, shares, expected)
+        return np.where(self.is_tool, shares, np.maximum(shares, expected))
 
 
 def _standardised(scores: Scores) -> Scores:

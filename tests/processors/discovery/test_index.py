@@ -72,6 +72,15 @@ def test_capabilities_and_tools_are_told_apart() -> None:
     assert found(index, "mail the weekly report")[0] == "cap_1"
 
 
+def test_what_was_learned_for_the_same_words_comes_before_its_tools() -> None:
+    index, intent, tools = small_index(), "tell the team what is new", ("files:read_file", "mail:send_mail")
+    index.put([capability_document("cap_1", "tell", intent, tools=tools)])
+    index.remember([Past(intent, tools)])
+    assert found(index, intent)[0] in tools
+    index.remember([Past(intent, tools, "cap_1"), Past("warn the city", tools, "cap_2")])
+    assert found(index, intent)[0] == "cap_1"
+
+
 def test_what_never_ran_is_not_outdone_by_what_ran_for_something_else() -> None:
     index = small_index()
     index.remember([Past("mail somebody", ("mail:send_mail",))] * 5)
