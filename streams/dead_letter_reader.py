@@ -51,14 +51,18 @@ class DeadLetter:
         return [(name, value) for name, value in self.headers if name.startswith(HEADER_PREFIX)]
 
 
-async def read_letters(settings: Settings, limit: int) -> list[DeadLetter]:
+async def read_letters(settings: Settings, limit: int, before: int | None = None) -> list[DeadLetter]:
     """The newest `limit` dead letters, oldest first.
+
+    Args:
+        before: only those with a smaller id.
 
     Raises:
         BrokerUnavailable: the broker does not answer.
     """
     async with _tails(settings) as (tails, first, end):
-        return await _read(tails, settings, max(first, end - limit), end)
+        last = end if before is None else min(end, before)
+        return await _read(tails, settings, max(first, last - limit), last) if last > first else []
 
 
 async def read_letter(settings: Settings, letter_id: int) -> DeadLetter:

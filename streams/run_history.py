@@ -11,17 +11,12 @@ import orjson
 from pml.clickhouse.client import Limits, Rows, Store
 from pml.schemas.codec import decode_event
 from pml.schemas.errors import PMLError, StoreUnavailable
-from pml.schemas.events import Event, RunEnded, RunExpanded, RunReplanned, RunStarted
+from pml.schemas.events import Event
 from pml.streams.client import EventConsumer
 from pml.streams.connection import store_url
 from pml.streams.run_summary import RunSummary, observe
 from pml.streams.settings import Settings
 
-LISTED = (
-    *("run_id", "session_id", "tenant", "status", "name", "workflow_type", "started_at", "ended_at"),
-    *("duration_ms", "layers", "tasks", "completed", "failed", "skipped", "unknown"),
-    *("hits", "misses", "wasted", "saved_ms", "error_code"),
-)
 # A run has at most 500 tasks, each with some ten events and as many of speculations.
 RUN_EVENTS_MAX = 50_000
 
@@ -30,20 +25,6 @@ class NoSuchRun(PMLError):
     """No event of that run is known."""
 
     code = "NOT_FOUND"
-
-
-async def list_runs(
-    settings: Settings, tenant: str, session_id: str | None, status: str | None, limit: int
-) -> list[dict[str, Any]]:
-    """The newest runs first: of all sessions from the store, of one from the log.
-
-    Raises:
-        StoreUnavailable, BrokerUnavailable: where they are asked does not answer.
-    """
-    if session_id is None:
-        return await asyncio.to_thread(_listed_in_store, settings, tenant, status, limit)
-    rows = _rows_of(await session_events(settings, tenant, session_id))
-    return [row for row in rows[::-1] if status in (None, row["status"])][:limit]
 
 
 async def run_events(settings: Settings, tenant: str, run_id: str, session_id: str | None) -> list[Event]:
@@ -101,16 +82,6 @@ def summarised(events: Iterable[Event]) -> RunSummary:
     return summary
 
 
-def _listed_in_store(settings: Settings, tenant: str, status: str | None, limit: int) -> list[dict[str, Any]]:
-    where = "tenant = {tenant:String}" + (" AND status = {status:String}" if status else "")
-    sql = (
-        f"SELECT {', '.join(LISTED)} FROM runs WHERE {where} ORDER BY started_at DESC, run_id LIMIT {limit:d}"
-    )
-    rows = query_store(settings, sql, {"tenant": tenant, "status": status or ""}, limit).as_dicts()
-    # A column of the store has no null for a run without a name.
-    return [{**row, "name": row["name"] or None} for row in rows]
-
-
 def _events_in_store(settings: Settings, tenant: str, run_id: str) -> list[Event]:
     sql = (
         "SELECT * FROM events WHERE tenant = {tenant:String} AND run_id = {run_id:String} "
@@ -120,7 +91,7 @@ def _events_in_store(settings: Settings, tenant: str, run_id: str) -> list[Event
     return [_event(row) for row in rows.as_dicts()]
 
 
-def query_store(settings: Settings, sql: str, parameters: dict[str, str], rows: int) -> Rows:
+def query_store(settings: Settings, sql: str, parameters: dict[str, Any], rows: int) -> Rows:
     """Rows of the store.
 
     Raises:
@@ -158,39 +129,3 @@ async def session_events(settings: Settings, tenant: str, session_id: str, offse
     async with EventConsumer(settings, session_id=session_id, tenant=tenant, until_end=True) as consumer:
         consumer.seek(offset)
         return [event async for event in consumer]
-
-
-def _rows_of(events: Iterable[Event]) -> list[dict[str, Any]]:
-    by_run: dict[str, list[Event]] = {}
-    for event in events:
-        if event.run_id is not None:
-            by_run.setdefault(event.run_id, []).append(event)
-    return [_row(own) for own in by_run.values() if isinstance(own[0].data, RunStarted)]
-
-
-PLANS = (RunStarted, RunExpanded, RunReplanned)
-
-
-def _row(events: list[Event]) -> dict[str, Any]:
-    started = events[0].data
-    assert isinstance(started, RunStarted)
-    summary = summarised(events)
-    ends = [event.occurred_at for event in events if isinstance(event.data, RunEnded) and summary.ended]
-    plans = [event.data for event in events if isinstance(event.data, PLANS)]
-    types = [plan.workflow_type for plan in plans if isinstance(plan, (RunStarted, RunExpanded))]
-    facts = {
-        **summary.counts.model_dump(),
-        "run_id": summary.run_id,
-        "session_id": summary.session_id,
-        "tenant": summary.tenant,
-        "status": summary.status,
-        "name": started.name,
-        "workflow_type": types[-1],
-        "started_at": events[0].occurred_at,
-        "ended_at": ends[-1] if ends else None,
-        "duration_ms": summary.duration_ms,
-        "layers": plans[-1].layers,
-        "tasks": plans[-1].tasks,
-        "error_code": (summary.error or {}).get("code", ""),
-    }
-    return {name: facts[name] for name in LISTED}

@@ -50,9 +50,9 @@ def list_runs(
 
     Examples: pml run list · pml run list --status failed --json · pml run list --session ses_1
     """
-    from pml.streams.run_history import list_runs as read_runs
+    from pml.streams.run_listing import list_runs as read_runs
 
-    runs = run_async(read_runs(load_settings(), tenant, session, status, limit))
+    runs = run_async(read_runs(load_settings(), tenant, session, status, limit)).rows
     if json:
         print_json(runs)
         return

@@ -23,10 +23,23 @@ async def tools(request: Request, caller: Caller, doors: Doors) -> Response:
 
 
 async def dead_letters(request: Request, caller: Caller, doors: Doors) -> Response:
-    """The newest records that could not be read, handled or written, without their content."""
+    """The newest records that could not be read, handled or written, without content; older by cursor."""
     caller.require("dlq:admin")
-    letters = await read_letters(doors.settings, requests.limit(request))
-    return page([letter.summary() for letter in letters])
+    limit, before = requests.limit(request), _before(request)
+    letters = await read_letters(doors.settings, limit, before)
+    older = str(letters[0].id) if len(letters) == limit and letters[0].id > 0 else None
+    return page([letter.summary() for letter in letters], older)
+
+
+def _before(request: Request) -> int | None:
+    """
+    Raises:
+        UndecodableRecord: the cursor is none.
+    """
+    text = request.query_params.get("cursor")
+    if text is not None and not text.isdigit():
+        raise UndecodableRecord("the cursor is none that a list of dead letters gave; begin without one")
+    return None if text is None else int(text)
 
 
 async def dead_letter(request: Request, caller: Caller, doors: Doors) -> Response:

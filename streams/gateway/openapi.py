@@ -18,10 +18,10 @@ from pml.streams.gateway.requests import RunRequest
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _QUERY = {
-    "GET /v1/runs": ("session", "status", "limit"),
+    "GET /v1/runs": ("session", "status", "limit", "cursor"),
     "POST /v1/runs": ("wait_s",),
     "GET /v1/approvals": ("session", "all", "limit"),
-    "GET /v1/dead-letters": ("limit",),
+    "GET /v1/dead-letters": ("limit", "cursor"),
     "GET /v1/tools": (),
     "GET /v1/capabilities": (),
     "POST /v1/discover": (),

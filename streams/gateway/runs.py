@@ -22,7 +22,8 @@ from pml.streams.gateway.answers import json_response, page
 from pml.streams.gateway.callers import Caller
 from pml.streams.gateway.doors import Doors
 from pml.streams.results import ResultReader
-from pml.streams.run_history import list_runs, run_events, session_of, summarised
+from pml.streams.run_history import run_events, session_of, summarised
+from pml.streams.run_listing import list_runs
 
 # The orchestrator answers within milliseconds; one that is being started again needs some seconds.
 ANSWER_S = 10.0
@@ -56,10 +57,15 @@ async def show_all(request: Request, caller: Caller, doors: Doors) -> Response:
     """The newest runs of the tenant; of one session from the log."""
     caller.require("runs:read")
     asked = request.query_params
-    rows = await list_runs(
-        doors.settings, caller.tenant, asked.get("session"), asked.get("status"), requests.limit(request)
+    found = await list_runs(
+        doors.settings,
+        caller.tenant,
+        asked.get("session"),
+        asked.get("status"),
+        requests.limit(request),
+        cursor=asked.get("cursor"),
     )
-    return page(rows)
+    return page(found.rows, found.next_cursor)
 
 
 async def show(request: Request, caller: Caller, doors: Doors) -> Response:

@@ -17,7 +17,8 @@ from pml.streams.mcp_server.door import Call
 from pml.streams.mcp_server.following import NOBODY_YET, dag_after
 from pml.streams.mcp_server.run_answer import DagAnswer, RunAnswer, run_answer
 from pml.streams.mcp_server.shapes import Answer, Asked, RunId, Session
-from pml.streams.run_history import NoSuchRun, list_runs, run_events, session_of, summarised
+from pml.streams.run_history import NoSuchRun, run_events, session_of, summarised
+from pml.streams.run_listing import RunPage, list_runs
 from pml.streams.run_summary import RunSummary
 
 LIST = 20
@@ -38,6 +39,9 @@ class ListRunsAsked(Asked):
     session: Annotated[Name | None, Field(description="Only those of this session.")] = None
     status: Literal["running", "waiting", "completed", "failed", "aborted"] | None = None
     limit: Annotated[int, Field(ge=1, le=LIST_MAX)] = LIST
+    cursor: Annotated[str | None, Field(max_length=1_000, description="next_cursor of the page before.")] = (
+        None
+    )
 
 
 class RunRow(Answer):
@@ -104,20 +108,23 @@ async def get_runs(call: Call, asked: ListRunsAsked) -> RunsAnswer:
     """The newest runs of the tenant.
 
     Raises:
+        UndecodableRecord: the cursor is none.
         StoreUnavailable, BrokerUnavailable: where they are looked up does not answer.
     """
-    rows = await list_runs(call.door.settings, call.caller.tenant, asked.session, asked.status, asked.limit)
-    return as_many_as_fit([RunRow.model_validate(row) for row in rows])
+    settings, tenant = call.door.settings, call.caller.tenant
+    found = await list_runs(settings, tenant, asked.session, asked.status, asked.limit, cursor=asked.cursor)
+    return as_many_as_fit(found)
 
 
-def as_many_as_fit(rows: list[RunRow]) -> RunsAnswer:
-    """The first rows, as many as an answer holds."""
-    answer = RunsAnswer(items=rows)
+def as_many_as_fit(page: RunPage) -> RunsAnswer:
+    """The first rows, as many as an answer holds; the rest is on the next page."""
+    rows = [RunRow.model_validate(row) for row in page.rows]
+    answer = RunsAnswer(items=rows, next_cursor=page.next_cursor)
     kept = len(rows)
     while wire_bytes(answer.model_dump(mode="json")) > STRUCTURED_BYTES_MAX:
         kept = kept * 3 // 4
-        notice = f"{len(rows) - kept} more have no room here: ask for fewer, by session or status"
-        answer = RunsAnswer(items=rows[:kept], notice=notice)
+        notice = f"{len(rows) - kept} more have no room here: ask with next_cursor, or for fewer"
+        answer = RunsAnswer(items=rows[:kept], notice=notice, next_cursor=page.cursor_after(kept))
     return answer
 
 

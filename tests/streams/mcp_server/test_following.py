@@ -24,6 +24,7 @@ from pml.streams.mcp_server.failures import failed
 from pml.streams.mcp_server.following import NOBODY_YET, Watch, going_on
 from pml.streams.mcp_server.lookups import RunRow, as_many_as_fit, begun
 from pml.streams.run_history import NoSuchRun
+from pml.streams.run_listing import Cursor, RunPage, cursor_of
 from tests.streams.mcp_server.clients import SENT
 
 PLACE = Coordinate(topic="pml.commands", partition=3, offset=1)
@@ -206,16 +207,18 @@ def test_a_session_of_the_transport_is_not_told_to_the_log() -> None:
 
 
 def test_a_list_has_as_many_runs_as_there_is_room_for() -> None:
-    rows = [
-        RunRow(run_id=f"run_{n}", session_id="s1", status="completed", name="é" * 400) for n in range(100)
-    ]
+    row = RunRow(run_id="run_0", session_id="s1", status="completed", name="é" * 400).model_dump()
+    rows = [{**row, "run_id": f"run_{n}"} for n in range(100)]
+    cursors = tuple(Cursor("2026-11-22T10:00:00Z", f"run_{n}", "s1", 7) for n in range(100))
 
-    answer = as_many_as_fit(rows)
+    answer = as_many_as_fit(RunPage(rows, cursors, more=False))
 
     assert 0 < len(answer.items) < 100
     assert answer.notice is not None
     assert answer.notice.startswith(f"{100 - len(answer.items)} more")
-    assert as_many_as_fit(rows[:3]).notice is None
+    assert cursor_of(answer.next_cursor or "") == cursors[len(answer.items) - 1]
+    whole = as_many_as_fit(RunPage(rows[:3], cursors[:3], more=False))
+    assert (whole.notice, whole.next_cursor, len(whole.items)) == (None, None, 3)
 
 
 def test_an_error_with_details_that_are_too_large_is_told_without() -> None:
