@@ -17,6 +17,7 @@ from pml.streams.discovery.finder import Finder
 from pml.streams.gateway.callers import Caller
 from pml.streams.gateway.doors import Waiting
 from pml.streams.mcp_server.failures import InvalidArguments
+from pml.streams.mcp_server.session_parts import SessionParts
 from pml.streams.settings import Settings
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class Door:
     caller_of: Callable[[ServerRequestContext[Any, Any]], Caller]
     waiting: Waiting = field(default_factory=Waiting)
     remembered: Remembered = field(default_factory=Remembered)
+    parts: SessionParts = field(default_factory=SessionParts)
     proxy: Proxy | None = None
     connection_session: str | None = None
 
@@ -86,9 +88,15 @@ class Call:
     mcp_session: str | None = None
     traceparent: str | None = None
 
-    def session_to_begin_in(self, asked: str | None) -> str | None:
-        """The session of a new run; without one the run is its own."""
-        return self.meta_session or asked or self.mcp_session
+    def session_to_begin_in(self, asked: str | None, run_id: str | None = None) -> str | None:
+        """The session of a new run; without one the run is its own.
+
+        So is one whose id somebody chose: asked for over another connection, it is to be found again.
+        """
+        named = self.meta_session or asked
+        if named or run_id or self.mcp_session is None:
+            return named
+        return self.door.parts.next_run(self.caller.tenant, self.mcp_session)
 
     def session_named(self, asked: str | None) -> str | None:
         """The session that somebody names for a run that there is."""

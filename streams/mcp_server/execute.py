@@ -86,7 +86,7 @@ async def execute(call: Call, asked: ExecuteAsked) -> RunAnswer:
         **what_to_run(asked),
         intent=asked.intent,
         context=asked.context,
-        session_id=call.session_to_begin_in(asked.session),
+        session_id=call.session_to_begin_in(asked.session, asked.run_id),
         run_id=asked.run_id,
         tenant=call.caller.tenant,
         principal=call.caller.principal,

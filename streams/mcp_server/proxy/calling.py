@@ -8,7 +8,8 @@ from typing import Any
 
 from mcp_types import CallToolResult
 
-from pml.schemas.errors import PMLError
+from pml.processors.workflow.obedience import SessionFull
+from pml.schemas.errors import PMLError, Refused
 from pml.schemas.events import CommandRejected, Event, TaskCompleted
 from pml.streams.client import new_id, rejection
 from pml.streams.live_events import LiveEvents, Watcher
@@ -27,6 +28,9 @@ from pml.streams.mcp_server.proxy.one_call import TASK, OneCall, early, workflow
 from pml.streams.mcp_server.shapes import WAIT_MAX_S
 from pml.streams.settings import Settings
 from pml.streams.standing_results import StandingResults
+
+# A gateway that was started again finds the parts that are full one by one, each in some 15 ms.
+PARTS_TRIED = 50
 
 
 class Calling:
@@ -62,22 +66,36 @@ class Calling:
             Busy: as many requests wait as may.
             BrokerUnavailable: no broker answers.
         """
-        one = OneCall(new_id("run"), new_id("cmd"))
-        session = call.session_to_begin_in(None) or one.run_id
+        named, parts = call.meta_session or call.mcp_session, call.door.parts
+        workflow, tenant = workflow_of(tool, arguments), call.caller.tenant
+        with call.door.waiting.one_more():
+            for _ in range(PARTS_TRIED):
+                one = OneCall(new_id("run"), new_id("cmd"))
+                session = parts.next_run(tenant, named) if named else one.run_id
+                try:
+                    return await self._once(call, one, session, workflow, with_pml)
+                except Refused as error:
+                    if named is None or error.code != SessionFull.code:
+                        raise
+                    parts.full(tenant, named, session)
+        raise SessionFull(f"session {named} and {PARTS_TRIED - 1} more parts of it are full; use another one")
+
+    async def _once(
+        self, call: Call, one: OneCall, session: str, workflow: dict[str, Any], with_pml: bool
+    ) -> CallToolResult:
         try:
-            with call.door.waiting.one_more():
-                async with telling(call.report) as progress:
-                    event = await self._end(call, one, session, workflow_of(tool, arguments))
-                    if event is not None:
-                        progress.tell(1, 1, int(early(event)))
-                        return await self._answer(event)
+            async with telling(call.report) as progress:
+                event = await self._end(call, one, session, workflow)
+                if event is not None:
+                    progress.tell(1, 1, int(early(event)))
+                    return await self._answer(event)
         except PMLError as error:
             error.details.setdefault("run_id", one.run_id)
             raise
-        place = Later(one.run_id, session, TASK, with_pml)
+        later = Later(one.run_id, session, TASK, with_pml)
         if one.approval is not None:
-            raise waits_for_person(one.approval, place)
-        raise goes_on(self._wait_s, one.taken, place)
+            raise waits_for_person(one.approval, later)
+        raise goes_on(self._wait_s, one.taken, later)
 
     async def _end(self, call: Call, one: OneCall, session: str, workflow: dict[str, Any]) -> Event | None:
         """The event that the call ends with; None where that takes too long."""
