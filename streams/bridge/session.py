@@ -10,8 +10,12 @@ from typing import Any, cast
 import anyio
 import jsonschema  # noqa: F401  the SDK would import it, 0.3 s long, in the middle of the first call
 import mcp_types as types
+import structlog
 from mcp import Client
 from mcp.client.session import IncomingMessage
+from mcp.client.subscriptions import SubscriptionLost
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pml.schemas.errors import PMLError
 from pml.streams.bridge.servers_file import ServerSpec
@@ -20,6 +24,7 @@ from pml.streams.bridge.stdio import StdioOptions, stdio_transport
 CLIENT_INFO = types.Implementation(name="pml", version=version("procedural-memory-layer"))
 # A paginator that never ends must not hold the start-up; servers list some dozen tools a page.
 PAGES_MAX = 100
+log = structlog.get_logger("pml.bridge")
 
 
 class ServerUnavailable(PMLError):
@@ -123,13 +128,33 @@ class Session:
                 self._client = client
                 if not ready.done():
                     ready.set_result(None)
-                await self._gone.wait()
+                await self._until_gone(client)
         except Exception as error:
             if not ready.done():
                 ready.set_exception(ServerUnavailable(f"the MCP server {self._name} {reason(error)}"))
         finally:
             self._client = None
             self._gone.set()
+
+    async def _until_gone(self, client: Client) -> None:
+        listening = asyncio.create_task(self._listen(client))
+        try:
+            await self._gone.wait()
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+
+    async def _listen(self, client: Client) -> None:
+        """Hear that the tools changed, from a server that says it only to who listens (2026-07-28)."""
+        tools = client.server_capabilities.tools
+        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or not (tools and tools.list_changed):
+            return
+        try:
+            async with client.listen(tools_list_changed=True) as changes:
+                async for _ in changes:
+                    self._on_tools_changed()
+        except (MCPError, SubscriptionLost) as error:
+            log.info("a server lets nobody listen", server=self._name, error=str(error)[:200])
 
     async def _on_message(self, message: IncomingMessage) -> None:
         if isinstance(message, types.ToolListChangedNotification):

@@ -18,7 +18,7 @@ from pml.streams.bridge.results import answer_of, failure_of
 from pml.streams.bridge.server import Server
 from pml.streams.bridge.servers_file import ServerSpec
 from pml.streams.bridge.session import ServerUnavailable
-from tests.streams.bridge.conftest import EventLog, NewServer, spec
+from tests.streams.bridge.conftest import SERVERS, EventLog, NewServer, spec
 
 MAX_BYTES = 64 * 1024
 
@@ -300,3 +300,20 @@ async def test_an_error_of_the_protocol_keeps_its_words() -> None:
     status, _, error = failure_of(MCPError(-32603, "database connection lost"), "x")
     assert error is not None
     assert (status, error.type, error.code) == ("error", "NETWORK", "TOOL_ERROR")
+
+
+async def test_a_server_that_says_that_its_tools_changed_is_listed_again(
+    new_server: NewServer, listings: list[ServerTools], tmp_path: Path
+) -> None:
+    """One of 2026-07-28 says it only to who listens."""
+    grow = tmp_path / "grow"
+    server = new_server(spec(str(SERVERS / "kinds_server.py"), str(grow)), "kinds")
+    await server.start()
+    assert "grown" not in [tool.name for tool in listings[-1].tools]
+    grow.touch()
+    async with server.session("t", "s") as session:
+        async with asyncio.timeout(20):
+            while "grown" not in [tool.name for tool in listings[-1].tools]:
+                await session.call("empty", {}, {})
+                await asyncio.sleep(0.05)
+    await server.close()
