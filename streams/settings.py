@@ -29,6 +29,7 @@ from pml.streams.settings_sources import PREFIX, files, sources
 
 MIB = 1024 * 1024
 KEY_BYTES = 32
+WORDLLAMA = "wordllama"
 # Outcomes and calls rest 25 h; one hour is left for whoever is behind (DESIGN §2, rule 2).
 RETENTION_S = 25 * HOUR_MS // 1000
 WAIT_MAX_S = DAY_MS // 1000
@@ -153,6 +154,12 @@ class CapabilitySettings(Group):
     match_threshold: float = Field(default=0.70, ge=0, le=1)
 
 
+class DiscoverySettings(Group):
+    """What texts are compared by: `wordllama`, or the name of a model of sentence-transformers."""
+
+    model: str = Field(default=WORDLLAMA, min_length=1, max_length=500)
+
+
 class BridgeSettings(Group):
     """The calls of MCP servers."""
 
@@ -264,6 +271,7 @@ class Settings(BaseSettings):
     speculation: SpeculationSettings = SpeculationSettings()
     memory: MemorySettings = MemorySettings()
     capabilities: CapabilitySettings = CapabilitySettings()
+    discovery: DiscoverySettings = DiscoverySettings()
     bridge: BridgeSettings = BridgeSettings()
     sandbox: SandboxSettings = SandboxSettings()
     orchestrator: OrchestratorSettings = OrchestratorSettings()

@@ -21,7 +21,7 @@ from pml.schemas.discovery import DiscoverAnswer, DiscoverRequest
 from pml.schemas.errors import UndecodableRecord, UnknownMessage
 from pml.streams.discovery.catalog_tail import CatalogTail, News
 from pml.streams.discovery.kept_points import KeptPoints, bring_to
-from pml.streams.settings import Settings
+from pml.streams.settings import WORDLLAMA, Settings
 
 # Each holds its own words and points, with 4,000 tools about 20 MB; who asked longest ago makes room.
 TENANTS_MAX = 8
@@ -29,11 +29,19 @@ T = TypeVar("T")
 log = structlog.get_logger("pml.discovery")
 
 
-def load_embedding() -> Embedding:
-    """The model that PML ships with; its import and its weights take most of a second."""
-    from pml.streams.discovery.wordllama_embedding import WordLlamaEmbedding
+def load_embedding(model: str) -> Embedding:
+    """A model by its name in the settings; that which PML ships with takes most of a second.
 
-    return WordLlamaEmbedding()
+    Raises:
+        PrerequisiteError: it is of sentence-transformers, which is not installed.
+    """
+    if model == WORDLLAMA:
+        from pml.streams.discovery.wordllama_embedding import WordLlamaEmbedding
+
+        return WordLlamaEmbedding()
+    from pml.streams.discovery.sentence_embedding import SentenceEmbedding
+
+    return SentenceEmbedding(model)
 
 
 @dataclass(slots=True)
@@ -62,7 +70,7 @@ class Finder:
     its own, over the tools of all and its own capabilities: what is not in it cannot be found.
     """
 
-    def __init__(self, settings: Settings, load: Callable[[], Embedding] = load_embedding) -> None:
+    def __init__(self, settings: Settings, load: Callable[[str], Embedding] = load_embedding) -> None:
         self._settings, self._load = settings, load
         self._tail = CatalogTail(settings)
         self._reading = asyncio.Lock()
@@ -115,7 +123,8 @@ class Finder:
     async def close(self) -> None:
         """Answer nothing more."""
         self._thread.shutdown(wait=False, cancel_futures=True)
-        await self._tail.close()
+        async with self._reading:
+            await self._tail.close()
 
     async def _read(self) -> bool:
         """Take up what is new; whether that is all."""
@@ -147,7 +156,7 @@ class Finder:
     def _index_of(self, tenant: str) -> DiscoveryIndex:
         """The tenant's index, changed where its part of the catalog did."""
         if self._embedding is None or self._kept is None:
-            self._embedding = self._load()
+            self._embedding = self._load(self._settings.discovery.model)
             self._kept = KeptPoints(self._settings.data_dir, self._embedding)
         known = self._tenants.setdefault(tenant, _Indexed(DiscoveryIndex(self._embedding)))
         self._tenants.move_to_end(tenant)

@@ -119,7 +119,7 @@ async def test_what_cannot_be_decoded_is_a_dead_letter_with_its_bytes_untouched(
             {"type": "run.start", "version": 1, "data": {"workflow": {"tasks": [{"id": "1 2"}]}}},
             "UNDECODABLE",
         ),
-        ({"type": "run.start", "version": 1, "data": {"intent": "find out"}}, "NOT_SUPPORTED"),
+        ({"type": "run.start", "version": 1, "data": {"context": {"a": 1}}}, "NOTHING_TO_RUN"),
     ],
 )
 async def test_whoever_sent_a_command_that_cannot_be_obeyed_is_answered(

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from pml.schemas.discovery import DiscoverAnswer, DiscoverRequest
-from pml.schemas.errors import BrokerUnavailable, TopicMismatch
+from pml.schemas.errors import BrokerUnavailable, PrerequisiteError, TopicMismatch
+from pml.streams.discovery import sentence_embedding
 from pml.streams.discovery.finder import TENANTS_MAX, Finder
 from pml.streams.discovery.kept_points import FILE
-from pml.streams.settings import Settings
+from pml.streams.settings import DiscoverySettings, Settings
 from tests.fixtures.settings import folder_settings
 from tests.processors.discovery.catalog_records import capability, permissions, renamed, server
 from tests.streams.discovery.catalog_world import CatalogWorld, catalog_world
@@ -154,3 +155,14 @@ async def test_without_a_broker_it_says_so(tmp_path: Path) -> None:
     with pytest.raises(BrokerUnavailable):
         await found(finder, "x")
     await finder.close()
+
+
+async def test_a_model_that_is_not_installed_is_told(
+    kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sentence_embedding, "find_spec", lambda name: None)
+    async with catalog_world(kafka, tmp_path) as world:
+        named = world.settings.model_copy(update={"discovery": DiscoverySettings(model="all-MiniLM-L6-v2")})
+        async with Finder(named) as finder:
+            with pytest.raises(PrerequisiteError, match="sentence-transformers"):
+                await found(finder, "x")
