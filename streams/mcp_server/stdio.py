@@ -27,7 +27,7 @@ async def serve(settings: Settings) -> None:
             producer,
             finder,
             lambda context: LOCAL_AGENT,
-            proxy=Proxy(settings, frozenset(TOOLS)),
+            proxy=None if settings.mcp.tools == "pml" else Proxy(settings, frozenset(TOOLS)),
             connection_session=new_id("ses"),
         )
         server = make_server(door)
