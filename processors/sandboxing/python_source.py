@@ -75,6 +75,16 @@ class _Rewriting(ast.NodeTransformer):
             return node
         return _call(FIELD, node.value, ast.Constant(node.attr), at=node)
 
+    def visit_MatchValue(self, node: ast.MatchValue) -> ast.AST:
+        """A name in a pattern is no expression."""
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        """Nor is what a variable is said to be."""
+        node.target = self.visit(node.target)
+        node.value = None if node.value is None else self.visit(node.value)
+        return node
+
     def visit_Raise(self, node: ast.Raise) -> ast.AST:
         """The interpreter's errors are made of a text."""
         self.generic_visit(node)

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pml.processors.memory.influence import influence
-from pml.processors.workflow.calls import internal_call
+from pml.processors.workflow.calls import READS_COMMAND, internal_call
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.learning import complexity_of
 from pml.processors.workflow.settling import safe_error
@@ -63,7 +63,8 @@ def begin_internal(draft: Draft, run: Run, tool: str, arguments: dict[str, Any],
         run,
     )
     item = draft.session.internals[name]
-    draft.calls.append(internal_call(draft.session, item, draft.payload(run.payload)))
+    start = draft.payload(run.payload) if tool in READS_COMMAND else None
+    draft.calls.append(internal_call(draft.session, item, start))
 
 
 def end_recall(draft: Draft, item: Internal, outcome: CallEnded) -> None:

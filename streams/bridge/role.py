@@ -148,7 +148,8 @@ class Bridge:
     def _admission(self) -> Admission:
         bridge = self._settings.bridge
         limits = {name: server.concurrency for name, server in self._servers.items()}
-        limits[INTERNAL_SERVER] = CONCURRENCY
+        # A program that computes for long keeps nobody else from an answer.
+        limits[INTERNAL_SERVER] = CONCURRENCY + self._settings.sandbox.live_max
         return Admission(bridge.concurrency, bridge.session_in_flight_max, limits)
 
     def _partitions(self, kafka: Clients) -> Partitions:

@@ -85,8 +85,8 @@ class Programs:
         async with self._running:
             self._busy += 1
             try:
+                await self._make_room(name)
                 standing = await self._standing_before(name, taken)
-                await self._make_room()
                 if standing is not None:
                     return await self._go_on(name, standing, taken, newest)
                 return await self._run_again(name, taken, again)
@@ -96,9 +96,10 @@ class Programs:
     async def tend(self) -> None:
         """End what has stood for too long."""
         now_s = asyncio.get_running_loop().time()
-        for name, standing in list(self._standing.items()):
-            if standing.expires_s <= now_s:
-                await self._standing.pop(name).process.close()
+        for name in [name for name, item in self._standing.items() if item.expires_s <= now_s]:
+            standing = self._standing.pop(name, None)
+            if standing is not None:
+                await standing.process.close()
 
     async def close(self) -> None:
         """End every program."""
@@ -163,10 +164,13 @@ class Programs:
             await process.close()
         return said
 
-    async def _make_room(self) -> None:
+    async def _make_room(self, name: str) -> None:
         """Those that run and those that stand are together no more than the setting says."""
-        while self._standing and len(self._standing) + self._busy > self._settings.live_max:
-            await self._standing.popitem(last=False)[1].process.close()
+        others = [other for other in self._standing if other != name]
+        for other in others[: max(0, len(others) + self._busy - self._settings.live_max)]:
+            standing = self._standing.pop(other, None)
+            if standing is not None:
+                await standing.process.close()
 
 
 def prepared(source: Source) -> Prepared:

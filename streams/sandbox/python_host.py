@@ -102,7 +102,12 @@ class Host:
 
     def inputs(self) -> dict[str, Any]:
         """What the caller gives, by name; `args` is everything."""
-        named = {name: value for name, value in self.context.items() if name.isidentifier()}
+        own = {"mcp", "capabilities"}
+        named = {
+            name: value
+            for name, value in self.context.items()
+            if name.isidentifier() and name not in own and not name.startswith("_")
+        }
         return {**named, "args": self.context}
 
     def answer(self, snapshot: Any) -> Any:

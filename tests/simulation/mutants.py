@@ -15,6 +15,7 @@ from pml.processors.workflow import (
     arguments,
     catalog,
     check,
+    expanding,
     obedience,
     outcomes,
     preparation,
@@ -126,14 +127,14 @@ def _computed_arguments_are_as_read() -> list[Patch]:
 def _programs_end_without_tasks() -> list[Patch]:
     """The answer of the analysis ends the run that waits for it."""
 
-    def expanded(draft: Any, run_id: str, answer: Any) -> Any:
-        return real(draft, run_id, answer.model_copy(update={"workflow": Workflow()}))
+    def expanded(draft: Any, run_id: str, workflow: Any, parameters: Any, capability_id: str) -> Any:
+        return real(draft, run_id, Workflow(), (), capability_id)
 
     def checked(workflow: Workflow, servers: Any) -> Any:
         return real_check(workflow, servers) if workflow.tasks else None
 
-    real, real_check = programs._expanded, check.checked_graph
-    return [(programs, "_expanded", expanded), (programs, "checked_graph", checked)]
+    real, real_check = programs.expanded, check.checked_graph
+    return [(programs, "expanded", expanded), (expanding, "checked_graph", checked)]
 
 
 def _changed_tools_keep_approval() -> list[Patch]:

@@ -10,12 +10,16 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pml.processors.capabilities.analysing import analysed
+from pml.processors.sandboxing.answers import step_answer
 from pml.processors.speculation.guard import can_speculate
 from pml.processors.workflow import Catalog, Session, Step, encode_session, evolve
+from pml.schemas.analysis import ANALYSE_TOOL, AnalyseRequest
 from pml.schemas.calls import CallRun, task_value
 from pml.schemas.catalog import CatalogRecord, SpeculationSwitch, ThresholdOverride
 from pml.schemas.events import Event
 from pml.schemas.memory import RECALL_TOOL
+from pml.schemas.stepping import STEP_TOOL, StepRequest
 from tests.processors.file_tools import Files, ToolFailed, random_workflow
 from tests.processors.session_world import SessionWorld, catalog
 
@@ -60,11 +64,28 @@ class Play:
         """What the tool of a call does, once."""
         if call.call_id not in self.ran:
             try:
-                tool = self._recall if call.tool == RECALL_TOOL else self.files.run
+                tool = self._internals().get(call.tool, self.files.run)
                 self.ran[call.call_id] = tool(call.tool, call.arguments)
             except ToolFailed as error:
                 self.ran[call.call_id] = error
         return self.ran[call.call_id]
+
+    def _internals(self) -> dict[str, Callable[[str, dict[str, Any]], dict[str, Any]]]:
+        return {RECALL_TOOL: self._recall, ANALYSE_TOOL: self._analysed, STEP_TOOL: self._stepped}
+
+    def _analysed(self, _: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        return analysed(AnalyseRequest.model_validate(arguments)).model_dump(mode="json")
+
+    def _stepped(self, _: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """What a program says follows from what it was told, and from nothing else."""
+        request = StepRequest.model_validate(arguments)
+        before = sum(len(step.results) for step in request.taken)
+        told = Random(f"{request.start.offset}/{request.taken}")
+        return step_answer(_said(told, len(request.taken)), before).model_dump(mode="json")
+
+    def start_program(self, run_id: str, options: dict[str, Any] | None = None) -> None:
+        """A program that no DAG expresses."""
+        self.take(self.world.program("while True:\n    pass", "python", run_id, options=options))
 
     def _recall(self, _: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """What the memory says of some of the tools, or that it cannot say anything."""
@@ -333,6 +354,45 @@ def test_waiting_for_somebody_changes_no_result(seed: int) -> None:
     waited = play(seed + 1, paused, "on")
     assert waited.results() == plain.results()
     assert waited.files.texts == plain.files.texts
+
+
+def _said(random: Random, steps: int) -> dict[str, Any]:
+    """Calls of the tools there are, an end, or an error."""
+    if random.random() < 0.15 * steps:
+        return random.choice([{"value": steps}, {"error": {"code": "PROGRAM_ERROR", "message": "x"}}])
+    tasks = random_workflow(random)["tasks"][: random.randint(1, 4)]
+    given = [
+        {name: "a.md" if isinstance(value, dict) else value for name, value in task["arguments"].items()}
+        for task in tasks
+    ]
+    return {
+        "calls": [{"tool": task["tool"], "arguments": each} for task, each in zip(tasks, given, strict=True)]
+    }
+
+
+@given(seed=SEEDS)
+@settings(max_examples=150, deadline=None)
+def test_programs_in_the_sandbox_among_everything_that_goes_wrong(seed: int) -> None:
+    random = Random(seed)
+    found = Play(random, SessionWorld(catalog=_eager(random, _retried(random)), checked_every=2))
+    per_layer = {"per_layer_validation": random.random() < 0.3, "on_timeout": "continue"}
+    found.start_program("run_1", per_layer)
+    runs = 1
+    for _ in range(random.randint(5, 40)):
+        _disturb(found, runs + 1)
+        runs = len(found.world.session.runs) if found.world.session else 0
+    _switch(found, "on")
+    found.drain()
+    found.check_log()
+    grown = [event for event in found.world.of_type("run.expanded") if event.run_id == "run_1"]
+    counted = [task["id"] for event in grown for task in _new_tasks(event)]
+    assert counted == [f"n{number}" for number in range(1, len(counted) + 1)]
+
+
+def _new_tasks(event: Event) -> list[dict[str, Any]]:
+    data: Any = event.data
+    tasks: list[dict[str, Any]] = data.definition["tasks"]
+    return tasks
 
 
 def _rename(task: dict[str, Any], names: dict[str, str]) -> None:
