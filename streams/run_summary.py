@@ -53,7 +53,8 @@ class TaskSummary:
 class RunSummary:
     """A run so far, or as it ended; `error` says why it failed or was aborted.
 
-    `waits_for` has what somebody is asked, by the id of the checkpoint or approval.
+    `waits_for` has what somebody is asked, by the id of the checkpoint or approval. `mode` is how a run goes
+    that began without tasks: `dag` or `sandbox`, which has its `reasons`.
     """
 
     run_id: str
@@ -70,6 +71,8 @@ class RunSummary:
     result: Any = None
     result_error: str | None = None
     waits_for: dict[str, dict[str, Any]] = field(default_factory=dict)
+    mode: str | None = None
+    reasons: tuple[str, ...] = ()
 
     @property
     def waiting(self) -> bool:
@@ -88,6 +91,7 @@ class RunSummary:
             "results": {task: summary.as_dict() for task, summary in self.results.items()},
             "counts": self.counts.model_dump(),
             "executed_path": list(self.executed_path),
+            "reasons": list(self.reasons),
         }
 
 
@@ -108,7 +112,11 @@ def observe(summary: RunSummary, event: Event) -> RunSummary:
         return _answered(summary, data.checkpoint_id, data.run_status)
     if isinstance(data, ApprovalSettled):
         return _answered(summary, data.approval_id, data.run_status)
-    if isinstance(data, (RunExpanded, RunReplanned)):
+    if isinstance(data, RunExpanded):
+        return replace(
+            summary, layers=data.layers, mode=data.mode or "dag", reasons=data.reasons or summary.reasons
+        )
+    if isinstance(data, RunReplanned):
         return replace(summary, layers=data.layers)
     if isinstance(data, RunRetried):
         return replace(_opened(summary, data.task_ids), status="running", error=None)

@@ -163,6 +163,8 @@ def print_run(run: dict[str, Any]) -> None:
     told = ", ".join(f"{counts[name]} {name}" for name in ("hits", "misses", "wasted") if name in counts)
     after = f" after {run['duration_ms']} ms; {told}" if run["duration_ms"] else ""
     typer.echo(f"{run['run_id']} {run['status']}{after}")
+    if run.get("mode") == "sandbox":
+        typer.echo(f"ran in the sandbox: {shortened('; '.join(run['reasons']), 400)}")
     for question, asked in run.get("waits_for", {}).items():
         typer.echo(_question(run, question, asked))
     if run.get("result") is not None:

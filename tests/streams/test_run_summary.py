@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pml.schemas.events import (
     ApprovalExpired,
     ApprovalRequested,
@@ -9,6 +11,7 @@ from pml.schemas.events import (
     DecisionRequired,
     Event,
     EventData,
+    RunExpanded,
     RunFailed,
     RunRetried,
     TaskResolved,
@@ -16,6 +19,7 @@ from pml.schemas.events import (
 from pml.streams.run_summary import RunSummary, observe
 from tests.log_writer import run_completed, run_started, task_completed
 
+REF: Any = {"topic": "pml.tool-outcomes", "partition": 0, "offset": 1}
 WAITS = DecisionRequired(checkpoint_id="k1", following=1, deadline_at="2026-01-01T00:00:00.000000Z")
 
 
@@ -31,6 +35,16 @@ def test_a_run_that_waits_says_for_what() -> None:
     summary = folded(run_started(), WAITS)
     assert (summary.status, summary.waiting, summary.ended) == ("waiting", True, False)
     assert summary.as_dict()["waits_for"]["k1"]["on_timeout"] == "abort"
+
+
+def test_a_program_says_how_it_runs_and_why() -> None:
+    given = {"workflow_type": "w", "definition": {}, "kept": {}, "payload_ref": REF, "layers": 0, "tasks": 0}
+    first = RunExpanded(number=1, **given, mode="sandbox", reasons=("line 4: `while`",))
+    then = RunExpanded(number=2, **{**given, "layers": 1}, mode="sandbox")
+    summary = folded(run_started(), first, then)
+    assert (summary.mode, summary.reasons, summary.layers) == ("sandbox", ("line 4: `while`",), 1)
+    assert folded(run_started(), RunExpanded(number=1, **given)).mode == "dag"
+    assert folded(run_started()).as_dict()["mode"] is None
 
 
 def test_a_decision_ends_the_wait() -> None:

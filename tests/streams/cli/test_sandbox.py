@@ -53,7 +53,7 @@ def ran(project: Project, name: str, text: str, *options: str, code: int = 0) ->
 def test_programs_that_are_no_dag_run(project: Project) -> None:
     project.pml("up", "--detach")
     done = ran(project, "job.py", PYTHON, "--context", "rounds=2")
-    assert done["status"] == "completed"
+    assert (done["status"], done["mode"]) == ("completed", "sandbox")
     assert done["result"] == {"texts": ["a file\n", "a file\n", "caught"]}
     assert list(done["results"]) == ["n1", "n2", "n3", "n4", "n5"]
     assert done["results"]["n5"]["status"] == "failed"
