@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -61,7 +62,10 @@ def test_programs_that_are_no_dag_run(project: Project) -> None:
 
     done = ran(project, "job.ts", TYPESCRIPT, "--context", "rounds=2")
     assert done["result"] == {"names": ["a file true", "a file true"]}
-    assert done["layers"] == 2
+    assert (done["layers"], done["mode"]) == (2, "sandbox")
+    assert any("template" in reason or "computed" in reason for reason in done["reasons"]), done["reasons"]
+    told = project.pml("submit", "job.ts", "--wait", "--context", "path=a.txt", "--context", "rounds=1")
+    assert "in the sandbox: line " in told
 
     failed = ran(project, "bad.py", "a = 1\n\nwhile True:\n    raise ValueError(a)\n", code=1)
     assert failed["error"]["code"] == "PROGRAM_ERROR"
@@ -69,8 +73,18 @@ def test_programs_that_are_no_dag_run(project: Project) -> None:
     with_line = ran(project, "none.ts", "let n = 1;\nwhile (n) { n = 0; }\nreturn 5;")
     assert with_line["result"] == 5
 
+    the_guide_is_right(project)
     says_why(project)
     dies_in_the_middle(project)
+
+
+def the_guide_is_right(project: Project) -> None:
+    """The program of the guide does what the guide says."""
+    guide = (Path(__file__).parents[3] / "docs" / "guide" / "programs.md").read_text()
+    text = guide.split("$ cat pages.py\n")[1].split("\n\n")[0]
+    done = ran(project, "pages.py", text + "\n")
+    assert done["result"]["pages"][:3] == ["a file\n"] * 3
+    assert done["result"]["pages"][3].startswith("TOOL_ERROR: ")
 
 
 def says_why(project: Project) -> None:
