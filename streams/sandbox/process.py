@@ -82,19 +82,16 @@ class SandboxProcess:
         Raises:
             SandboxDied, SandboxTimeout, OutputTooLarge: it says nothing that can be read.
         """
-        assert self._process is not None
-        assert self._process.stdin is not None
-        with suppress(ConnectionError):
-            self._process.stdin.write(orjson.dumps(told, option=orjson.OPT_NON_STR_KEYS) + b"\n")
-            async with asyncio.timeout(START_TIMEOUT_S):
-                await self._process.stdin.drain()
+        await self._tell(told)
         word, _, text = (await self._line(self._timeout_s + GRACE_S)).partition(b" ")
-        try:
-            said = orjson.loads(text)
-        except orjson.JSONDecodeError:
-            said = None
-        if word != self._word.encode() or not isinstance(said, dict):
+        if word != self._word.encode():
             raise SandboxDied("the program broke out of its interpreter's protocol")
+        try:
+            said: dict[str, Any] = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            raise SandboxDied(
+                "the program said what is no JSON: a text that holds half a character"
+            ) from None
         return said
 
     async def close(self) -> None:
@@ -106,6 +103,18 @@ class SandboxProcess:
             os.killpg(process.pid, signal.SIGKILL)
         self._reaper.release(process.pid)
         await process.wait()
+
+    async def _tell(self, told: Mapping[str, Any]) -> None:
+        """One line in; a process that has ended says so when it is heard."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        with suppress(ConnectionError):
+            self._process.stdin.write(orjson.dumps(told, option=orjson.OPT_NON_STR_KEYS) + b"\n")
+            try:
+                async with asyncio.timeout(START_TIMEOUT_S):
+                    await self._process.stdin.drain()
+            except TimeoutError:
+                raise SandboxTimeout("the sandbox of the program did not take the results in time") from None
 
     async def _line(self, timeout_s: float) -> bytes:
         assert self._process is not None

@@ -25,7 +25,6 @@ const [RealDate, RealError, RealPromise, RealProxy, RealString, RealTypeError] =
 const uncurried = (method) => Function.prototype.call.bind(method);
 const encode = uncurried(TextEncoder.prototype.encode);
 const decode = uncurried(TextDecoder.prototype.decode);
-const indexOf = uncurried(Uint8Array.prototype.indexOf);
 const part = uncurried(Uint8Array.prototype.subarray);
 const copied = uncurried(Uint8Array.prototype.set);
 const matched = uncurried(RegExp.prototype.exec);
@@ -35,23 +34,22 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 const PLACE = /data:application\/typescript[^\n]*?:(\d+):\d+\)?(?:\n|$)/;
 
-let rest = new Bytes(0);
 const chunk = new Bytes(65536);
 
+// One line in; nothing comes after it before it is answered. Room grows by doubling.
 function hear() {
+  let [line, length] = [new Bytes(65536), 0];
   for (;;) {
-    const end = indexOf(rest, 10);
-    if (end >= 0) {
-      const line = decode(decoder, part(rest, 0, end));
-      rest = part(rest, end + 1);
-      return parse(line);
-    }
     const read = stdin.readSync(chunk);
     if (read === null) exit(0);
-    const longer = new Bytes(rest.length + read);
-    copied(longer, rest, 0);
-    copied(longer, part(chunk, 0, read), rest.length);
-    rest = longer;
+    if (length + read > line.length) {
+      const longer = new Bytes(2 * (length + read));
+      copied(longer, part(line, 0, length), 0);
+      line = longer;
+    }
+    copied(line, part(chunk, 0, read), length);
+    length += read;
+    if (line[length - 1] === 10) return parse(decode(decoder, part(line, 0, length - 1)));
   }
 }
 

@@ -10,7 +10,7 @@ import pytest
 
 from pml.schemas.errors import SourceError, WorkflowInvalid
 from pml.schemas.structure import Language
-from pml.streams.sandbox.errors import NotDeterministic
+from pml.streams.sandbox.errors import NotDeterministic, SandboxDied
 from pml.streams.sandbox.programs import Source
 from tests.streams.sandbox.running import SETTINGS, Play, echo, played, programs
 
@@ -233,6 +233,27 @@ async def test_what_stands_too_long_or_is_too_many_is_ended(tmp_path: Path) -> N
         assert len(among.standing) <= 2
         await among.tend()
         assert among.standing == ()
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("python", "found = await mcp.a.x()\nreturn len(found.text)"),
+        ("typescript", "const found = await mcp.a.x(); return found.text.length;"),
+    ],
+)
+async def test_a_large_result_reaches_its_program(language: Language, text: str, tmp_path: Path) -> None:
+    large = "é" * 4_000_000
+
+    def gives(_: str, __: dict[str, Any]) -> dict[str, Any]:
+        return {"value": {"text": large}}
+
+    assert (await played(tmp_path, language, text, gives))[0] == {"value": 4_000_000}
+
+
+async def test_half_a_character_is_no_result(tmp_path: Path) -> None:
+    with pytest.raises(SandboxDied, match="half a character"):
+        await played(tmp_path, "typescript", "return '\\ud800';")
 
 
 async def test_capabilities_are_refused_in_words(tmp_path: Path) -> None:
