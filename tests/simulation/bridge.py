@@ -11,11 +11,13 @@ from typing import Any
 from aiokafka import TopicPartition
 
 from pml.processors.capabilities.analysing import analysed
+from pml.processors.capabilities.inlining import inlined
 from pml.schemas.analysis import AnalyseRequest
 from pml.schemas.calls import CallRun
 from pml.schemas.catalog import SpeculationMode, SpeculationSwitch
 from pml.schemas.codec import decode_catalog
 from pml.schemas.identifiers import INTERNAL_SERVER
+from pml.schemas.inlining import InlineAnswer, InlineRequest
 from pml.streams.bridge.admission import Admission
 from pml.streams.bridge.builtin import CONCURRENCY, Builtin
 from pml.streams.bridge.claims import Claims
@@ -35,6 +37,7 @@ from tests.simulation.clients import Consumer, Producer
 from tests.simulation.groups import Group
 from tests.simulation.loop import PROCESS
 from tests.simulation.network import Network
+from tests.simulation.programs import CAPABILITIES, meant
 from tests.simulation.servers import Hands, ServerDouble
 
 # The real link looks four times a second; a switch must hold within two.
@@ -76,6 +79,17 @@ async def analyse(run: CallRun) -> dict[str, Any]:
     return analysed(AnalyseRequest.model_validate(run.arguments)).model_dump(mode="json")
 
 
+async def match(run: CallRun) -> dict[str, Any]:
+    """What is meant is written in the intent itself."""
+    return meant(run.arguments["intent"]).model_dump(mode="json")
+
+
+async def inline(run: CallRun) -> dict[str, Any]:
+    """What the service of the real bridge answers, by a catalog that everybody shares."""
+    asked = InlineRequest.model_validate(run.arguments)
+    return InlineAnswer(workflow=inlined(asked.workflow, CAPABILITIES.get)).model_dump(mode="json")
+
+
 class BridgeProcess:
     """One worker with the role `bridge`, to be run in a process of its own."""
 
@@ -102,7 +116,7 @@ class BridgeProcess:
         clients = await self._clients()
         self.gate = gate = Gate(place.mode, servers)
         outcomes = Outcomes(topics.tool_outcomes, clients.outcomes)
-        builtin = Builtin({"analyse": analyse})
+        builtin = Builtin({"analyse": analyse, "inline": inline, "match": match})
         runner = Runner(servers, 1 << 20, outcomes.send, now_ms, builtin=builtin)
         self.admission = self._admission(servers)
         self.dispatcher = Dispatcher(

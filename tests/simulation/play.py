@@ -6,7 +6,7 @@ import asyncio
 import gc
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -27,7 +27,7 @@ from tests.simulation.loop import play as play_loop
 from tests.simulation.observer import Life, Observer
 from tests.simulation.people import Decider
 from tests.simulation.plays import Plot, plot_of
-from tests.simulation.programs import SHARE, as_program
+from tests.simulation.programs import SHARES, as_call, as_intent, as_program
 from tests.simulation.settings import NUMBERS, session_names
 from tests.simulation.stage import Stage, key_of
 from tests.simulation.tools import Toolbox, usual_tools
@@ -65,7 +65,10 @@ class Result:
 
 @dataclass(frozen=True)
 class Submission:
-    """A run that somebody wants, of a workflow or of a program. `after` is the run that has to end before."""
+    """A run that somebody wants: of a workflow, a program, or what an intent means.
+
+    `after` is the run that has to end before.
+    """
 
     at_s: float
     tenant: str
@@ -75,6 +78,7 @@ class Submission:
     after: str | None = None
     source: str = "drawn"
     program: str | None = None
+    intent: str | None = None
 
     @property
     def command(self) -> Command:
@@ -90,13 +94,15 @@ class Submission:
 
     @property
     def _data(self) -> RunStart:
-        if self.program is None:
+        if self.program is None and self.intent is None:
             return RunStart(workflow=Workflow.model_validate(self.workflow))
-        code = Code(source=self.program, language="python")
-        options = self.workflow["options"] | {"decision_points": []}
-        return RunStart.model_validate(
-            {"code": code, "context": self.workflow["context"], "options": options}
-        )
+        options, context = self.workflow["options"], self.workflow["context"]
+        if self.intent is not None:
+            asked: dict[str, Any] = {"intent": self.intent, "options": options}
+        else:
+            code = Code(source=self.program or "", language="python")
+            asked = {"code": code, "options": options | {"decision_points": []}}
+        return RunStart.model_validate({**asked, "context": context})
 
 
 def play(seed: int, mode: str = "on", plot: Plot | None = None) -> Result:
@@ -139,17 +145,26 @@ def submissions(seed: int, plot: Plot, toolbox: Toolbox) -> list[Submission]:
             source, workflow = workflow_of(f"{seed}/workflow/{len(found)}", plot, toolbox)
             run_id = f"run_{session_id}_{number}"
             at_s = random.uniform(0.0, 6.0) if random.random() < 0.9 else random.uniform(10.0, 18.0)
-            program = program_of(f"{seed}/program/{len(found)}", workflow) if source == "drawn" else None
-            source = "program" if program else source
-            found.append(Submission(at_s, tenant, session_id, run_id, workflow, before, source, program))
+            wanted = Submission(at_s, tenant, session_id, run_id, workflow, before, source)
+            found.append(through_a_door(wanted, f"{seed}/program/{len(found)}"))
             before = run_id if plot.calm else None
     return sorted(found, key=lambda item: item.at_s)
 
 
-def program_of(seed: str, workflow: dict[str, Any]) -> str | None:
-    """The workflow as a program, now and then."""
+def through_a_door(wanted: Submission, seed: str) -> Submission:
+    """The same calls asked for otherwise, now and then: by a program, an intent, a call of a capability."""
     random = Random(seed)
-    return as_program(workflow, random) if random.random() < SHARE else None
+    chance = random.random()
+    if wanted.source != "drawn":
+        return wanted
+    if chance < SHARES["program"]:
+        return replace(wanted, source="program", program=as_program(wanted.workflow, random))
+    if chance < SHARES["program"] + SHARES["intent"]:
+        intent = as_intent(wanted.workflow)
+        return replace(wanted, source="intent", intent=intent) if intent else wanted
+    if chance < sum(SHARES.values()):
+        return replace(wanted, source="call", workflow=as_call(wanted.workflow, f"{seed}/{wanted.run_id}"))
+    return wanted
 
 
 def workflow_of(seed: str, plot: Plot, toolbox: Toolbox) -> tuple[str, dict[str, Any]]:

@@ -1,15 +1,24 @@
-"""Workflows as programs that make the same calls: what an agent writes instead of a list of tasks."""
+"""Workflows as an agent may ask for them instead: programs, intents, and calls of capabilities."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from random import Random
 from typing import Any
 
 from pml.processors.workflow.graph import build
+from pml.schemas.catalog import Capability
+from pml.schemas.matching import MatchAnswer
+from pml.schemas.structure import StructureParameter
 from pml.schemas.workflow import Argument, LiteralValue, Reference, Task, Workflow
 
-SHARE = 0.2
+# Of the drawn workflows; in all seeds together every door has its hundreds.
+SHARES = {"program": 0.2, "intent": 0.08, "call": 0.08}
+INTENT_MAX = 9_000
+_TOLD = ("name", "workflow_type", "tasks", "decisions")
+# What the catalog would have, by the names that only their callers know.
+CAPABILITIES: dict[str, Capability] = {}
 # What these fields hold is taken for a path; a number is none.
 _PATHS = (".first", ".path")
 
@@ -50,3 +59,35 @@ def _written(argument: Argument, random: Random) -> str:
             return f"{first.partition('.')[0]}.size + 1" if counted else first
     assert argument.type == "parameter"
     return f"args.{argument.parameter_name}"
+
+
+def as_intent(workflow: dict[str, Any]) -> str | None:
+    """An intent that means this workflow, for who reads it; None where it is too long to be one."""
+    told = json.dumps({name: workflow[name] for name in _TOLD if name in workflow}, sort_keys=True)
+    return told if len(told) < INTENT_MAX else None
+
+
+def meant(intent: str) -> MatchAnswer:
+    """What `pml:match` answers to it: no model, for what is meant is written down."""
+    workflow = Workflow.model_validate_json(intent)
+    return MatchAnswer(
+        confidence=1.0, threshold=0.7, capability_id="cap_meant", name="meant", workflow=workflow
+    )
+
+
+def as_call(workflow: dict[str, Any], name: str) -> dict[str, Any]:
+    """A workflow that calls one of this name, which is what this one is."""
+    given = Workflow.model_validate(workflow)
+    CAPABILITIES[name] = Capability(
+        tenant="local",
+        name=name,
+        capability_id=name,
+        tasks=given.tasks,
+        decisions=given.decisions,
+        parameters=tuple(
+            StructureParameter(name=key, required=False, default=value)
+            for key, value in given.context.items()
+        ),
+    )
+    options = {**workflow.get("options", {}), "decision_points": []}
+    return {"options": options, "tasks": [{"id": "c1", "capability": name}]}
