@@ -36,6 +36,7 @@ from pml.streams.bridge.stdio import StdioOptions
 from pml.streams.bridge.step import Steps
 from pml.streams.discovery.finder import Finder
 from pml.streams.health import Health
+from pml.streams.sandbox.programs import Programs
 from pml.streams.settings import Settings
 
 # JSON text may escape each character of a result (three bytes become twelve) and wrap it twice.
@@ -111,7 +112,8 @@ class Bridge:
         inline = Inline(finder)
         analyse = Analyse(lambda: [server.record for server in self._servers.values()], inline.workflow)
         match = Match(finder, inline, settings.capabilities.match_threshold)
-        steps = Steps(settings, kafka.tails, self._reaper)
+        programs = Programs(settings.sandbox, self._reaper, settings.data_dir / "interpreters")
+        steps = Steps(settings, kafka.tails, programs)
         builtin = Builtin(
             {"recall": recall, "analyse": analyse, "inline": inline, "match": match, "step": steps}
         )

@@ -20,11 +20,10 @@ from pml.schemas.base import Coordinate
 from pml.schemas.calls import CallRun
 from pml.schemas.errors import PayloadGone
 from pml.schemas.stepping import Given, ProgramError, StepAnswer, StepRequest, StepTaken
-from pml.streams.bridge.reaper import Reaper
 from pml.streams.log.tail import Tails
 from pml.streams.orchestrator.payloads import PayloadCache
 from pml.streams.sandbox.errors import TooManyCalls
-from pml.streams.sandbox.programs import Earlier, Programs, Source
+from pml.streams.sandbox.programs import Earlier, Source, Stepping
 from pml.streams.settings import Settings
 
 # The results of a few steps; what is read again for a program that was forgotten comes from the topic.
@@ -34,10 +33,10 @@ CACHE_BYTES = 32 * 1024 * 1024
 class Steps:
     """Runs programs in sandboxes, and reads what they need."""
 
-    def __init__(self, settings: Settings, tails: Tails, reaper: Reaper) -> None:
+    def __init__(self, settings: Settings, tails: Tails, programs: Stepping) -> None:
         self._calls_max = settings.sandbox.calls_max
         self._payloads = PayloadCache(settings.topics, tails, CACHE_BYTES)
-        self._programs = Programs(settings.sandbox, reaper, settings.data_dir / "interpreters")
+        self._programs = programs
 
     async def __call__(self, run: CallRun) -> dict[str, Any]:
         """The answer, as structured content.

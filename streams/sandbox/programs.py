@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pml.processors.sandboxing.prepared import Prepared
 from pml.processors.sandboxing.python_source import prepared_python
@@ -53,6 +53,25 @@ class Earlier:
 
     calls: Sequence[dict[str, Any]]
     results: Results
+
+
+class Stepping(Protocol):
+    """What runs programs: those of sandboxes, or of a test."""
+
+    async def step(
+        self,
+        name: str,
+        taken: tuple[Any, ...],
+        newest: Callable[[], Awaitable[Results]],
+        again: Callable[[], Awaitable[tuple[Source, Sequence[Earlier]]]],
+    ) -> Said:
+        """What a program says after the steps that it took: see `Programs`."""
+
+    async def tend(self) -> None:
+        """End what has stood for too long."""
+
+    async def close(self) -> None:
+        """End every program."""
 
 
 class Programs:

@@ -29,12 +29,14 @@ from pml.streams.bridge.partition import Partition
 from pml.streams.bridge.partitions import Partitions
 from pml.streams.bridge.runner import Runner
 from pml.streams.bridge.service import CallService
+from pml.streams.bridge.step import Steps
 from pml.streams.log.append import Appender
 from pml.streams.log.tail import Tails
 from pml.streams.settings import Settings
 from tests.simulation.broker import Draft
 from tests.simulation.clients import Consumer, Producer
 from tests.simulation.groups import Group
+from tests.simulation.interpreting import Interpreted
 from tests.simulation.loop import PROCESS
 from tests.simulation.network import Network
 from tests.simulation.programs import CAPABILITIES, meant
@@ -116,7 +118,8 @@ class BridgeProcess:
         clients = await self._clients()
         self.gate = gate = Gate(place.mode, servers)
         outcomes = Outcomes(topics.tool_outcomes, clients.outcomes)
-        builtin = Builtin({"analyse": analyse, "inline": inline, "match": match})
+        steps = Steps(place.settings, clients.tails, Interpreted())
+        builtin = Builtin({"analyse": analyse, "inline": inline, "match": match, "step": steps})
         runner = Runner(servers, 1 << 20, outcomes.send, now_ms, builtin=builtin)
         self.admission = self._admission(servers)
         self.dispatcher = Dispatcher(

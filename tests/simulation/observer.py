@@ -253,14 +253,20 @@ class Observer:
         )
 
     def _expand(self, key: bytes, event: Event) -> None:
-        """The tasks of a program are those that its analysis gave."""
+        """The tasks of a program are those that its analysis gave, or that it asked for in the sandbox."""
         data: Any = event.data
         ref, runs = data.payload_ref, self.commands[key]
         outcome = self.outcome_at((ref.topic, ref.partition, ref.offset))
         assert outcome.result is not None
         structured: Any = outcome.result.structured
-        workflow = Workflow.model_validate(structured["workflow"])
-        runs[event.run_id or ""] = runs[event.run_id or ""].model_copy(update={"workflow": workflow})
+        workflow = Workflow.model_validate(structured["workflow"] or {})
+        before = runs[event.run_id or ""]
+        if data.mode == "sandbox" and before.workflow is not None:
+            tasks = (*before.workflow.tasks, *workflow.tasks)
+            counted = [task.id for task in tasks] == [f"n{number}" for number in range(1, len(tasks) + 1)]
+            self.ledger.check("what a program asks for is counted on", counted, lambda: event.id)
+            workflow = before.workflow.model_copy(update={"tasks": tasks})
+        runs[event.run_id or ""] = before.model_copy(update={"workflow": workflow})
 
     def _start_of(self, data: Any) -> Any:
         ref = data.payload_ref

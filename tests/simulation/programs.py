@@ -19,6 +19,8 @@ INTENT_MAX = 9_000
 _TOLD = ("name", "workflow_type", "tasks", "decisions")
 # What the catalog would have, by the names that only their callers know.
 CAPABILITIES: dict[str, Capability] = {}
+# Of the programs: those that are no DAG.
+SANDBOX_SHARE = 0.4
 # What these fields hold is taken for a path; a number is none.
 _PATHS = (".first", ".path")
 
@@ -31,7 +33,9 @@ def as_program(workflow: dict[str, Any], random: Random) -> str:
     )
     layers = build(plain.model_copy(update={"decisions": ()})).layers
     tasks = {task.id: task for task in plain.tasks}
-    return "\n".join(_lines([[tasks[name] for name in layer] for layer in layers], random))
+    lines = _lines([[tasks[name] for name in layer] for layer in layers], random)
+    no_dag = ["while False:", "    pass"] if random.random() < SANDBOX_SHARE else []
+    return "\n".join([*lines, *no_dag])
 
 
 def _lines(layers: list[list[Task]], random: Random) -> Iterator[str]:

@@ -21,6 +21,8 @@ from pml.streams.bridge.step import Steps
 from pml.streams.connection import client_options
 from pml.streams.log.tail import Tails
 from pml.streams.sandbox.errors import TooManyCalls
+from pml.streams.sandbox.programs import Programs
+from pml.streams.settings import Settings
 from tests.streams.bridge.running import World, run
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(90)]
@@ -78,13 +80,17 @@ class Steppers:
         return answer
 
 
+def in_sandboxes(settings: Settings, reaper: Reaper) -> Programs:
+    return Programs(settings.sandbox, reaper, settings.data_dir / "interpreters")
+
+
 @pytest.fixture
 async def steppers(kafka: str, tmp_path: Path) -> AsyncIterator[Steppers]:
     world = World(kafka, tmp_path)
     await world.open()
     tails, reaper = Tails(client_options(world.settings)), Reaper()
     await tails.start()
-    steps = Steps(world.settings, tails, reaper)
+    steps = Steps(world.settings, tails, in_sandboxes(world.settings, reaper))
     try:
         yield Steppers(world, steps)
     finally:
@@ -132,7 +138,7 @@ async def test_a_program_makes_no_more_calls_than_the_setting_says(kafka: str, t
     await world.open()
     tails, reaper = Tails(client_options(settings)), Reaper()
     await tails.start()
-    steps = Steps(settings, tails, reaper)
+    steps = Steps(settings, tails, in_sandboxes(settings, reaper))
     try:
         few = Steppers(world, steps)
         start = await few.program(rounds=3)
