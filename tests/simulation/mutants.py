@@ -487,7 +487,7 @@ MUTANTS = (
     Mutant("catching up sends no calls", "§2, rule 3", ("doubts",), 40, _catching_up_sends_nothing),
     Mutant("inputs are decided again", "§2, rule 4", OWNERS, 60, _inputs_are_decided_again),
     Mutant("causes are forgotten", "§2, rule 4", OWNERS, 40, _causes_are_forgotten),
-    Mutant("late states are trusted", "§2, rule 4", OWNERS, 60, _late_states_are_trusted),
+    Mutant("late states are trusted", "§2, rule 4", OWNERS, 100, _late_states_are_trusted),
     Mutant("no term is appended", "§2, rule 4", OWNERS, 10, _term_is_not_appended),
     # That folding begins at the smaller of marker and newest term cannot be found missing: an owner takes in
     # nothing past a newer term, so its marker never names more. tests/streams/log/test_recovery.py asks.
