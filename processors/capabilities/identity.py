@@ -30,6 +30,8 @@ from pml.schemas.workflow import (
 )
 
 NAME_CHARACTERS_MAX = 60
+# A number may follow; a parameter's name has at most 200.
+PARAMETER_CHARACTERS_MAX = 190
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
 _ARGS = re.compile(r"\bargs\.([A-Za-z_]\w*)")
 
@@ -157,8 +159,10 @@ class _Names:
         return Parameter(parameter_name=self._literals[key])
 
     def _free(self, name: str) -> str:
-        numbered = (f"{name}_{number}" for number in range(2, len(self.known) + 3))
-        return next(each for each in (name, *numbered) if each not in self.known)
+        """A field of an argument may have any name; that of a parameter is bounded and never empty."""
+        base = name[:PARAMETER_CHARACTERS_MAX] or "value"
+        numbered = (f"{base}_{number}" for number in range(2, len(self.known) + 3))
+        return next(each for each in (base, *numbered) if each not in self.known)
 
 
 def _with_arguments(

@@ -227,3 +227,35 @@ def test_what_is_told_is_never_far_behind_and_seldom_told(runs: int) -> None:
 
 def test_what_is_known_is_only_stale_after_a_run() -> None:
     assert not KnownCapability(Capability(tenant="local", name="x")).stale
+
+
+# What JSON in the log has; larger ones do not come out of a record.
+INTEGERS = st.integers(-(2**63), 2**63 - 1)
+ARGUMENTS = st.dictionaries(
+    st.text(max_size=3) | st.just("x" * 300),
+    INTEGERS
+    | st.recursive(
+        st.builds(lambda value: {"type": "literal", "value": value}, INTEGERS),
+        lambda inner: (
+            st.builds(
+                lambda fields: {"type": "object_of", "fields": fields},
+                st.dictionaries(st.text(max_size=3) | st.just("y" * 400), inner, max_size=3),
+            )
+            | st.builds(lambda items: {"type": "list_of", "items": items}, st.lists(inner, max_size=3))
+        ),
+        max_leaves=6,
+    ),
+    max_size=4,
+)
+
+
+@given(ARGUMENTS)
+def test_whatever_arguments_are_called_a_workflow_begins_and_is_drafted(arguments: dict[str, Any]) -> None:
+    """Names of arguments and fields are a server's or a user's: empty, long, anything."""
+    tasks = [{"id": f"n{n}", "tool": "files:search", "arguments": arguments} for n in (1, 2)]
+    world = SessionWorld()
+    world.start({"tasks": tasks})
+    assert world.of_type("run.started")
+    (record,) = drafts(world)
+    assert all(0 < len(item.name) <= 200 for item in record.parameters)
+    assert calls_again(record) == calls(world)
