@@ -165,12 +165,14 @@ class Dispatcher:
         self._tasks.create_task(self._answer(partition, call, outcome))
 
     async def _answer(self, partition: Partition, call: Call, outcome: CallEnded | None) -> None:
-        """Send the answer, then count the call as ended; None: somebody else claimed the call."""
-        if outcome is not None:
+        """Send the answer, then count the call as ended; None: it is not this runner's to run."""
+        if outcome is None:
+            partition.leave(call)
+        else:
             await self._outcomes.send(outcome)
             crash_point("bridge.after_outcome")
             self._count(call, outcome)
-        partition.end(call)
+            partition.end(call)
         self.on_ended(partition)
 
     def _count(self, call: Call, outcome: CallEnded) -> None:

@@ -71,10 +71,20 @@ class Partition:
             self.pass_over(offset)
 
     def end(self, call: Call) -> None:
-        """A call is answered, or is somebody else's to answer."""
+        """A call is answered, or somebody else's to answer."""
         self.drop(call)
         self.watermark.end(call.offset)
         self.remember([call.run.call_id])
+
+    def leave(self, call: Call) -> None:
+        """A call that is not ours to run: somebody claimed it, or the partition was lost before anybody did.
+
+        Then its record comes again, perhaps to us.
+        """
+        if self.settled(call.run.call_id):
+            self.end(call)
+        else:
+            self.drop(call)
 
     def drop(self, call: Call) -> None:
         """A call is not run on here and not answered: its record comes again, to whoever reads it."""

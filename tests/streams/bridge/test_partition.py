@@ -57,6 +57,29 @@ def test_a_call_that_runs_through_a_rebalance_holds_the_watermark_when_it_comes_
     assert partition.settled("call_0")
 
 
+async def test_a_call_that_nobody_claimed_before_the_partition_was_lost_is_taken_when_it_comes_again() -> (
+    None
+):
+    partition = new()
+    first = call(0)
+    partition.take(first)
+    partition.claims.lost = True
+    assert not await partition.claims.claim(first.run, 0)
+    partition.leave(first)
+    assert not partition.settled("call_0")
+    assert partition.watermark.committable == 0
+
+
+def test_a_call_that_somebody_claimed_is_settled() -> None:
+    partition = new()
+    first = call(0)
+    partition.take(first)
+    partition.claims._claimed["call_0"] = "somebody"
+    partition.leave(first)
+    assert partition.settled("call_0")
+    assert partition.watermark.committable == 1
+
+
 def test_a_call_let_go_is_not_taken_for_answered() -> None:
     partition = new()
     gone = call(0)
