@@ -1,7 +1,7 @@
 """Calls of the built-in server `pml`: work that is not pure or not cheap (DESIGN §2, rule 2).
 
 They belong to a run and to no task: no permission is asked, and they count in no hit, miss or waste. A run
-that ends forgets them. Nothing waits for `pml:recall`; a run of a program waits for `pml:analyse`.
+that ends forgets them. Nothing waits for `pml:recall`; a run without tasks waits for what brings it some.
 """
 
 from __future__ import annotations
