@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup test demo check format typecheck bench bench-speculation bench-discovery drill simulate chaos mutants up down clean
+.PHONY: help setup test walkthroughs demo check format typecheck bench bench-speculation bench-discovery drill simulate chaos mutants up down clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -63,6 +63,9 @@ bench-speculation: $(STAMP) ## Measure what speculation is worth on the workflow
 
 bench-discovery: $(STAMP) ## Measure how well intents find their tools in the data sets under PML_DATASETS
 	@$(BIN)/python -m benchmarks.discovery
+
+walkthroughs: $(STAMP) ## Walk through every page for newcomers, each command of it
+	@PML_WALKTHROUGHS=all $(BIN)/python -m pytest -n 2 --dist load tests/docs/test_walkthroughs.py
 
 # Most of the time a drill waits: for a group to notice who is gone, for a deadline. Three have a stack each.
 drill: $(STAMP) ## Hit every named kill point 20 times, take the store away for ten minutes

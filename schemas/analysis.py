@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from pml.schemas.base import Record
+from pml.schemas.stepping import SandboxProgram
 from pml.schemas.structure import Language, Structure
 from pml.schemas.workflow import Workflow
 
@@ -21,7 +22,7 @@ class AnalyseRequest(Record):
 
 
 class AnalyseAnswer(Record):
-    """What a program may do. `workflow` makes its calls; it is absent where `reasons` say why it cannot."""
+    """What a program may do. `workflow` makes its calls; where `reasons` say why none can, `program` runs."""
 
     language: Language
     structure: Structure
@@ -29,3 +30,4 @@ class AnalyseAnswer(Record):
     mode: Mode
     reasons: tuple[str, ...] = ()
     workflow: Workflow | None = None
+    program: SandboxProgram | None = None

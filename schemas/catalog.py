@@ -6,9 +6,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, SerializeAsAny
 
+from pml.schemas.analysis import Mode
 from pml.schemas.base import Json, Record
 from pml.schemas.permissions import PermissionFile
-from pml.schemas.structure import Language, StructureParameter
+from pml.schemas.structure import Language, Structure, StructureParameter
 from pml.schemas.workflow import Argument, Decision, Task
 
 
@@ -155,9 +156,14 @@ class Capability(CatalogData):
 
     Attributes:
         status: `learned` from its first success on; only such a one answers an intent.
+        intents: what else successful runs of it were for, in other words than `intent`.
         not_learned: why it never will be; absent for all others.
         workflow_type: under which its branches are counted, where that is not its id.
+        mode: how it runs: as a DAG of its tasks, or, for the `reasons` beside it, its `code` in the sandbox.
         code: the program that it is from, where it is from one.
+        uses: the tools, and `calls` the capabilities by name, that code in the sandbox is known to call.
+        structure: in the place of tasks, of a program that is a DAG as soon as its loops are known.
+        tool_id, default_args: the tool that a capability of the source `tool` is, and its arguments.
         runs, successes: how many ended, and how many of them well, when this record was written.
     """
 
@@ -170,22 +176,42 @@ class Capability(CatalogData):
     not_learned: str | None = None
     source: Literal["code", "dag", "tool"] = "dag"
     intent: str | None = None
+    intents: tuple[str, ...] | None = None
     workflow_type: str | None = None
     language: Language | None = None
+    mode: Mode = "dag"
+    reasons: tuple[str, ...] = ()
     code: str | None = None
+    uses: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+    tool_id: str | None = None
+    default_args: dict[str, Json] | None = None
     parameters: tuple[StructureParameter, ...] = ()
     tasks: tuple[Task, ...] = ()
     decisions: tuple[Decision, ...] = ()
     result: Argument | None = None
+    structure: Structure | None = None
     runs: int = 0
     successes: int = 0
     created_at: str = ""
     used_at: str = ""
 
     @property
+    def asked_for(self) -> tuple[str, ...]:
+        """What it is known to be for: its intent, then others."""
+        return tuple(intent for intent in (self.intent, *(self.intents or ())) if intent)
+
+    @property
     def tools(self) -> tuple[str, ...]:
         """The tools that it may call itself, in the order of its tasks."""
-        return tuple(dict.fromkeys(task.tool for task in self.tasks if task.tool is not None))
+        named = (task.tool for task in self.tasks if task.tool is not None)
+        return tuple(dict.fromkeys((*named, *self.uses)))
+
+    @property
+    def capabilities(self) -> tuple[str, ...]:
+        """The capabilities that it may call, by name or id."""
+        named = (task.capability for task in self.tasks if task.capability is not None)
+        return tuple(dict.fromkeys((*named, *self.calls)))
 
 
 class CapabilityName(CatalogData):
@@ -197,6 +223,44 @@ class CapabilityName(CatalogData):
     capability_id: str
     name: str
     principal: str = "local"
+
+
+EdgeType = Literal["dependency", "contains", "provides", "sequence", "co_occurrence"]
+
+
+class EdgeField(Record):
+    """Which field of one result goes into which argument; without `from_field` it is the whole result."""
+
+    from_field: str | None = None
+    to_field: str
+
+
+class Edge(CatalogData):
+    """Two tools or capabilities of a tenant that runs brought together: `server:name` or `cap_…`.
+
+    The record's id is `tenant/type/source/target`, the last two with everything but letters, digits and
+    `_.-~` escaped. Of a `co_occurrence`, which has no direction, `source` is the first by name.
+
+    Attributes:
+        type: `dependency`: a workflow says that target waits for source · `contains`: target is a call of
+            the capability source · `provides`: target takes something of what source gives · `sequence`: a
+            program calls target next after source · `co_occurrence`: both ran in one run.
+        weight: from its start weight by 0.1 of the way to 1 with each run that went well, to 0 with others.
+        runs, successes: how many had it, and how many of them went well, when this record was written.
+        fields: of `provides`, what was seen to go where, at most eight.
+    """
+
+    KIND = "edge"
+
+    tenant: str
+    type: EdgeType
+    source: str
+    target: str
+    weight: Share
+    runs: int = 0
+    successes: int = 0
+    fields: tuple[EdgeField, ...] = ()
+    used_at: str = ""
 
 
 class CatalogRecord(Record):
@@ -225,5 +289,6 @@ CATALOG: dict[str, type[CatalogData]] = {
         Capability,
         CapabilityName,
         DivergenceRecord,
+        Edge,
     )
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, SerializeAsAny, model_validator
+from pydantic import Field, SerializeAsAny, StrictBool, model_validator
 
 from pml.schemas.base import Json, Model, Name
 from pml.schemas.calls import ToolResult
@@ -121,14 +121,44 @@ class RunAbort(CommandData):
     reason: Why = ""
 
 
+class RunScore(CommandData):
+    """How good a run was: a number, a category or true and false, under a name. Late ones count.
+
+    A name that is scored again has the newer value. `source` says what judged: `human`, `agent`,
+    `evaluator`, or the name of one; without it, what the principal tells.
+    """
+
+    TYPE = "run.score"
+
+    name: Name
+    number: Annotated[float | None, Field(strict=True, allow_inf_nan=False)] = None
+    category: Annotated[str | None, Field(min_length=1, max_length=200)] = None
+    boolean: StrictBool | None = None
+    source: Name | None = None
+    comment: Why = ""
+
+    @model_validator(mode="after")
+    def _one_value(self) -> RunScore:
+        if sum(value is not None for value in (self.number, self.category, self.boolean)) != 1:
+            raise ValueError("give exactly one of number, category and boolean")
+        return self
+
+
 class ApprovalDecide(CommandData):
-    """A person's word about one call: approve or reject. Nobody else's counts."""
+    """A person's word about one call, or all of a run: approve or reject. Nobody else's counts.
+
+    Attributes:
+        computed: of several calls, also those whose arguments were not known when they were shown.
+        via: the door at which the person stands; the doors themselves say it.
+    """
 
     TYPE = "approval.decide"
 
     approval_id: Name
     decision: Literal["approve", "reject"]
     reason: Why = ""
+    computed: bool | None = None
+    via: Literal["command_line", "http", "elicitation"] | None = None
 
 
 class DeadlineReach(CommandData):
@@ -164,11 +194,9 @@ COMMANDS: dict[str, type[CommandData]] = {
         RunReplan,
         RunAbort,
         RunRetry,
+        RunScore,
         TaskResolve,
         ApprovalDecide,
         DeadlineReach,
     )
 }
-
-PLANNED_COMMANDS = frozenset({"run.score"})
-"""Commands of the contract that this release answers with NOT_SUPPORTED."""

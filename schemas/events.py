@@ -202,7 +202,8 @@ class RunExpanded(EventData):
 
     `definition`, `kept` and `payload_ref` are as in `run.replanned`; plans of both kinds share their numbers.
     In the `mode` sandbox (absent: dag) the program is no DAG, for the `reasons` that its first expansion has:
-    each expansion has only the tasks that are new, as the next layer.
+    each expansion has only the tasks that are new, as the next layers. So has one that `grows`: of a program
+    with loops over results, whose tasks are known when these are.
     """
 
     TYPE = "run.expanded"
@@ -218,6 +219,7 @@ class RunExpanded(EventData):
     mode: Mode | None = None
     reasons: tuple[str, ...] | None = None
     language: Language | None = None
+    grows: bool | None = None
 
 
 class RunReplanned(Decided):
@@ -258,6 +260,25 @@ class RunRetried(Reopened):
     run_status: Literal["running"] = "running"
 
 
+class RunScored(EventData):
+    """Somebody judged a run, while it went on or later. Exactly one of the three values is given.
+
+    `known` says whether the session remembers the run: where it does not, an earlier life of the session had
+    it, or nobody did.
+    """
+
+    TYPE = "run.scored"
+
+    name: str
+    number: float | None = None
+    category: str | None = None
+    boolean: bool | None = None
+    source: str
+    comment: str = ""
+    known: bool
+    command_hash: str
+
+
 class TaskResolved(Reopened):
     """What became of a task whose outcome was unknown: a person says so, or the tool answered after all.
 
@@ -283,11 +304,38 @@ class TaskResolved(Reopened):
     verified_by: str | None = None
 
 
+class ApprovalCall(Record):
+    """One of the calls that a person is asked about before any of them begins.
+
+    Where its arguments are not all known yet, `arguments_hash` is absent, `arguments` has those that are, and
+    `computed` says what the others will be taken from. Of a program in the sandbox only its tools are known:
+    then `task_id` is empty. A `conditional` call may never come.
+    """
+
+    task_id: str = ""
+    layer: int = 0
+    tool: str
+    description: str = ""
+    arguments: Json = None
+    computed: dict[str, str] | None = None
+    arguments_hash: str | None = None
+    effect: Effect
+    touches: tuple[str, ...] = ()
+    definition: str = ""
+    code: str
+    message: str
+    conditional: bool | None = None
+
+
 class ApprovalRequested(EventData):
     """A call waits for a person until `expires_at`: what it would do, and with which arguments.
 
     An approval is for exactly these arguments and this definition of the tool. `code` says why it is
     needed: APPROVAL_REQUIRED (its entry wants it for each call) or TOOL_NOT_APPROVED (it has no entry).
+
+    With `calls` it is about all of these, and nothing of the run begins before it is answered; the fields
+    beside them are those of the only call where there is one. `omitted` calls had no room: they are asked
+    about in their turn.
     """
 
     TYPE = "approval.requested"
@@ -305,21 +353,32 @@ class ApprovalRequested(EventData):
     code: str
     message: str
     expires_at: str
+    calls: tuple[ApprovalCall, ...] | None = None
+    omitted: int | None = None
 
 
 class ApprovalSettled(Decided):
-    """What the ends of a request have in common; `run_status` is the run's status from here."""
+    """What the ends of a request have in common; `run_status` is the run's status from here.
+
+    `via` is the door at which the person stood, where it is known.
+    """
 
     approval_id: str
     task_id: str
     tool: str
     run_status: Literal["running", "waiting"] = "running"
+    via: str | None = None
 
 
 class ApprovalGranted(ApprovalSettled):
-    """A person approved the call; it begins unless it has changed meanwhile."""
+    """A person approved the call; it begins unless it has changed meanwhile.
+
+    With `computed` it is for the calls that were shown, also where their arguments were not known yet.
+    """
 
     TYPE = "approval.granted"
+
+    computed: bool | None = None
 
 
 class ApprovalRejected(ApprovalSettled):
@@ -329,11 +388,11 @@ class ApprovalRejected(ApprovalSettled):
 
 
 class ApprovalExpired(ApprovalSettled):
-    """Nobody decided in time (`timeout`), or the run ended before (`run_ended`)."""
+    """Nobody decided in time (`timeout`), or the run ended, or got other tasks, before."""
 
     TYPE = "approval.expired"
 
-    because: Literal["timeout", "run_ended"] = "timeout"
+    because: Literal["timeout", "run_ended", "replanned"] = "timeout"
 
 
 class LayerReleased(EventData):
@@ -760,6 +819,7 @@ EVENTS: dict[str, type[EventData]] = {
         RunExpanded,
         RunReplanned,
         RunRetried,
+        RunScored,
         TaskResolved,
         ApprovalRequested,
         ApprovalGranted,

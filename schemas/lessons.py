@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 
 from pml.schemas.base import Coordinate, Record
 from pml.schemas.catalog import Capability
+from pml.schemas.workflow import Task
 
 
 class Lesson(Record):
@@ -65,24 +66,40 @@ class _OfCapability(Lesson):
 
 
 class DraftLesson(_OfCapability):
-    """A program or workflow was analysed; `record` is all but its final name."""
+    """A program or workflow was analysed for a run; `record` is all but its final name."""
 
     TYPE = "lesson.draft"
 
     type: Literal["lesson.draft"] = "lesson.draft"
     record: Capability
+    run: str | None = None
 
 
 class UseLesson(_OfCapability):
-    """A run of a capability has ended, well or not."""
+    """A run of a capability has ended, well or not; `path` are the ids of the tasks and decisions it came to.
+
+    `run` is `session/run`, as in the lesson of its draft; both are absent in lessons of earlier releases.
+    """
 
     TYPE = "lesson.use"
 
     type: Literal["lesson.use"] = "lesson.use"
     success: bool
+    run: str | None = None
+    path: tuple[str, ...] | None = None
 
 
-AnyLesson = ThresholdLesson | BranchLesson | DivergenceLesson | DraftLesson | UseLesson
+class StepLesson(_OfCapability):
+    """A program in the sandbox asked for these calls; of each its id, tool, and the calls before it."""
+
+    TYPE = "lesson.step"
+
+    type: Literal["lesson.step"] = "lesson.step"
+    run: str
+    tasks: tuple[Task, ...] = ()
+
+
+AnyLesson = ThresholdLesson | BranchLesson | DivergenceLesson | DraftLesson | UseLesson | StepLesson
 
 LESSONS: dict[str, type[AnyLesson]] = {
     ThresholdLesson.TYPE: ThresholdLesson,
@@ -90,4 +107,5 @@ LESSONS: dict[str, type[AnyLesson]] = {
     DivergenceLesson.TYPE: DivergenceLesson,
     DraftLesson.TYPE: DraftLesson,
     UseLesson.TYPE: UseLesson,
+    StepLesson.TYPE: StepLesson,
 }

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from pml.schemas.base import Record
+from pml.schemas.stepping import SandboxProgram
 from pml.schemas.structure import StructureParameter
 from pml.schemas.workflow import Workflow
 
@@ -34,6 +35,7 @@ class MatchAnswer(Record):
     """The capability that is meant, with what makes its calls; without one, `reason` and `suggestions`.
 
     Attributes:
+        program: what runs instead of a workflow where the capability is no DAG.
         confidence: how likely the best capability is the one meant; 0 where there is none.
         threshold: what that had to reach.
         missing: parameters of the best capability that the context does not give.
@@ -44,6 +46,7 @@ class MatchAnswer(Record):
     capability_id: str | None = None
     name: str | None = None
     workflow: Workflow | None = None
+    program: SandboxProgram | None = None
     parameters: tuple[StructureParameter, ...] = ()
     missing: tuple[str, ...] = ()
     reason: str | None = None

@@ -3,10 +3,34 @@
 from __future__ import annotations
 
 from pml.schemas.base import Coordinate, Json, Record
-from pml.schemas.structure import Language
-from pml.schemas.workflow import Workflow
+from pml.schemas.structure import Language, Structure, StructureParameter
+from pml.schemas.workflow import Argument, Workflow
 
 STEP_TOOL = "pml:step"
+
+
+class Linked(Record):
+    """A capability that is no DAG either, and runs inside of a program that calls it by `names`."""
+
+    capability_id: str
+    names: tuple[str, ...]
+    source: str
+    parameters: tuple[StructureParameter, ...] = ()
+
+
+class SandboxProgram(Record):
+    """A program that is no DAG, for these `reasons`; all that it is linked with is of its language.
+
+    One with a `structure` is a DAG as soon as it is known how often its loops repeat: that is unfolded, and
+    no sandbox runs it. `tools` are those that it is known to call, also through capabilities.
+    """
+
+    language: Language
+    source: str
+    reasons: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    structure: Structure | None = None
+    linked: tuple[Linked, ...] = ()
 
 
 class GivenError(Record):
@@ -32,10 +56,10 @@ class StepTaken(Record):
 
 
 class StepRequest(Record):
-    """Arguments of `pml:step`: the program and its context rest in the command at `start`."""
+    """Arguments of `pml:step`: the context rests in the command at `start`, the program at `program`."""
 
-    language: Language
     start: Coordinate
+    program: Coordinate
     taken: tuple[StepTaken, ...] = ()
 
 
@@ -47,12 +71,34 @@ class ProgramError(Record):
     line: int | None = None
 
 
+class CapabilityCall(Record):
+    """A call of a capability among those of a step, and the tasks that make it.
+
+    Attributes:
+        place: of the call among all of the step, from 0.
+        name: by which the program calls it.
+        tasks: their ids; the first of them that fails is the error of the call.
+        value: what the call comes to, over the results of its tasks.
+    """
+
+    place: int
+    name: str
+    arguments: dict[str, Json]
+    tasks: tuple[str, ...]
+    value: Argument | None = None
+
+
 class StepAnswer(Record):
     """The calls that a program waits for, or its end: a value or an error.
 
-    `workflow` has the calls as tasks, which are counted over the whole run, and their arguments as literals.
+    `workflow` has the calls as tasks, which are counted over the whole run, and their arguments as literals;
+    in the place of a call of a capability the tasks of that, as `capabilities` say. Of a program that is
+    `unfolded` by its structure they are what a workflow has, and `value_error` says why it has no value.
     """
 
     workflow: Workflow | None = None
+    capabilities: tuple[CapabilityCall, ...] = ()
+    unfolded: bool = False
     value: Json = None
+    value_error: str | None = None
     error: ProgramError | None = None

@@ -16,6 +16,8 @@ DEPTH_MAX = 100
 EXPRESSION_MAX = 2_000
 
 OnTimeout = Literal["abort", "continue"]
+Approve = Literal["before", "each"]
+"""When a person is asked about calls: once for all of them before any begins, or about each in its turn."""
 NodeId = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
 
 
@@ -228,6 +230,7 @@ class Options(Model):
     decision_timeout_s: float | None = Field(default=None, gt=0, le=86_400)
     approval_timeout_s: float | None = Field(default=None, gt=0, le=86_400)
     on_timeout: OnTimeout | None = None
+    approve: Approve | None = None
 
     @field_validator("decision_points", mode="before")
     @classmethod

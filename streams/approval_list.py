@@ -8,16 +8,29 @@ from typing import Any
 
 import orjson
 
+from pml.schemas.codec import encode
 from pml.schemas.errors import Refused
-from pml.schemas.events import ApprovalRequested, ApprovalSettled, Event
+from pml.schemas.events import ApprovalGranted, ApprovalRequested, ApprovalSettled, Event
 from pml.streams.run_history import query_store, session_events
 from pml.streams.settings import Settings
 
 SHOWN = (
     *("approval_id", "status", "run_id", "session_id", "task_id", "tool", "description", "arguments"),
-    *("effect", "touches", "code", "message", "principal", "requested_at", "expires_at"),
-    *("decided_by", "reason"),
+    *("effect", "touches", "code", "message", "calls", "omitted", "principal", "requested_at", "expires_at"),
+    *("decided_by", "reason", "computed", "via"),
 )
+
+
+_JSON = ("arguments", "calls")
+_NOTHING: dict[str, Any] = {
+    "arguments": None,
+    "calls": [],
+    "omitted": 0,
+    "decided_by": "",
+    "reason": "",
+    "computed": False,
+    "via": "",
+}
 
 
 class NoSuchApproval(Refused):
@@ -68,12 +81,12 @@ def _stored(
     where += " AND status = {status:String}" if status else ""
     where += " AND approval_id = {approval:String}" if approval_id else ""
     sql = (
-        "SELECT *, concat(tool_server, ':', tool_name) AS tool FROM approvals "
+        "SELECT *, if(tool_name = '', '', concat(tool_server, ':', tool_name)) AS tool FROM approvals "
         f"WHERE {where} ORDER BY requested_at DESC, approval_id LIMIT {limit:d}"
     )
     given = {"tenant": tenant, "status": status or "", "approval": approval_id or ""}
     rows = query_store(settings, sql, given, limit).as_dicts()
-    return [_row({**row, "arguments": orjson.loads(row["arguments"] or "null")}) for row in rows]
+    return [_row(row | {name: orjson.loads(row[name] or "null") for name in _JSON}) for row in rows]
 
 
 def _folded(events: Iterable[Event]) -> dict[str, dict[str, Any]]:
@@ -84,13 +97,17 @@ def _folded(events: Iterable[Event]) -> dict[str, dict[str, Any]]:
         if isinstance(data, ApprovalRequested):
             names = ("run_id", "session_id", "principal")
             whose = {name: getattr(event, name) for name in names}
-            asked = {**data.model_dump(), **whose, "status": "open", "requested_at": event.occurred_at}
+            told = orjson.loads(encode(data))
+            asked = {**told, **whose, "status": "open", "requested_at": event.occurred_at}
             found[data.approval_id] = _row(asked)
         elif isinstance(data, ApprovalSettled) and data.approval_id in found:
-            settled = {"decided_by": data.decided_by, "reason": data.reason}
+            computed = isinstance(data, ApprovalGranted) and bool(data.computed)
+            settled = {"decided_by": data.decided_by, "reason": data.reason, "computed": computed}
+            settled |= {"via": data.via or ""}
             found[data.approval_id] |= {"status": event.type.partition(".")[2], **settled}
     return found
 
 
 def _row(fields: dict[str, Any]) -> dict[str, Any]:
-    return {"decided_by": "", "reason": ""} | {name: fields[name] for name in SHOWN if name in fields}
+    given = {name: fields[name] for name in SHOWN if fields.get(name) is not None}
+    return _NOTHING | given

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from pml.clickhouse.client import Limits, Store
 from pml.processors.capabilities.identity import capability_name
 from pml.processors.capabilities.inlining import DEPTH_MAX
+from pml.processors.capabilities.neighbours import Neighbour, neighbours
+from pml.processors.capabilities.provides import ToolSchemas
 from pml.processors.discovery.library import all_tools
 from pml.processors.speculation.capabilities import Surroundings, can_speculate_capability
 from pml.processors.speculation.guard import Grant, Refusal, grant
-from pml.schemas.catalog import Capability, CapabilityName, CatalogRecord
+from pml.schemas.catalog import Capability, CapabilityName, CatalogRecord, Edge
 from pml.schemas.errors import ConfigurationError, PMLError
 from pml.schemas.identifiers import split_tool
 from pml.schemas.permissions import PermissionFile
@@ -20,6 +22,8 @@ from pml.streams.catalog_topic import Records, permissions_of, publish, read_cat
 from pml.streams.settings import Settings
 
 Approval = Literal["auto", "hil", "refused"]
+# A tool that everybody uses has hundreds.
+EDGES_SHOWN = 100
 RUN_COLUMNS = (
     *("run_id", "session_id", "status", "started_at", "duration_ms", "executed_path", "decisions"),
     *("hits", "misses", "saved_ms", "error_code"),
@@ -80,6 +84,55 @@ class ListedCapability:
             "speculable": self.speculable,
             "why": self.why,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Surrounded:
+    """A capability and what lies around it in the tool graph; `names` are those of all of them by id."""
+
+    item: ListedCapability
+    neighbours: list[Neighbour]
+    names: Mapping[str, str]
+
+    def edges(self) -> list[dict[str, Any]]:
+        """The neighbours for programs."""
+        return [
+            {
+                **asdict(each),
+                "fields": [{"from_field": given, "to_field": taken} for given, taken in each.fields],
+            }
+            for each in self.neighbours[:EDGES_SHOWN]
+        ]
+
+
+async def read_capability(settings: Settings, tenant: str, name_or_id: str) -> Surrounded:
+    """One capability of a tenant with its neighbours, the strongest first.
+
+    Raises:
+        NoSuchCapability: there is none of that name or id.
+        BrokerUnavailable: the broker does not answer.
+    """
+    return surrounded(await read_catalog(settings), tenant, name_or_id)
+
+
+def surrounded(records: Records, tenant: str, name_or_id: str) -> Surrounded:
+    """One of a catalog.
+
+    Raises:
+        NoSuchCapability: there is none of that name or id.
+    """
+    known = listed(records, tenant)
+    item = chosen(known, name_or_id)
+    data = [record.data for record in records.values()]
+    edges = [each for each in data if isinstance(each, Edge) and each.tenant == tenant]
+    schemas = {
+        f"{server.server}:{tool.name}": ToolSchemas(tool.input_schema, tool.output_schema)
+        for server in servers_of(records).values()
+        for tool in server.tools
+    }
+    around = {item.record.capability_id, item.record.name, item.name, *item.record.tools}
+    names = {each.record.capability_id: each.name for each in known}
+    return Surrounded(item, neighbours(edges, around, schemas), names)
 
 
 async def read_capabilities(settings: Settings, tenant: str) -> list[ListedCapability]:

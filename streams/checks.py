@@ -13,35 +13,52 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pml.clickhouse.client import probe
-from pml.schemas.errors import PMLError
+from pml.schemas.catalog import ServerTools
+from pml.schemas.errors import ConfigurationError, PMLError
 from pml.streams.bridge.permissions_file import read_permissions
+from pml.streams.bridge.server_specs import HttpServer, StdioServer
 from pml.streams.bridge.servers_file import read_servers
 from pml.streams.connection import bootstrap_servers, store_url
 from pml.streams.local.jars import kafka_jars, local_repository
 from pml.streams.local.ports import is_free
 from pml.streams.local.stack import running_stack
+from pml.streams.sandbox.interpreters import deno_path
 from pml.streams.settings import Settings
 from pml.streams.settings_sources import files
+from pml.streams.tool_listing import list_server
 from pml.streams.topics import admin_client, check_topics, found_topics
 
 # Topics of a busy day and what ClickHouse keeps of it; below, the broker stops writing soon.
 DISK_BYTES_MIN = 1024**3
 JAVA_TIMEOUT_S = 20
 BROKER_TIMEOUT_S = 10
+DENO_TIMEOUT_S = 20
+# A server that is up answers in less; a doctor that waits longer is not asked again.
+REACH_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line: `detail` says what was found, `remedy` what to do where it is not good."""
+    """One line: `detail` says what was found, `remedy` what to do where it is not good.
+
+    Where it is not `used` nothing is wrong: what is optional is not there.
+    """
 
     name: str
     good: bool
     detail: str
     remedy: str = ""
+    used: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class _Bad(Exception):
+    detail: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Absent(Exception):
     detail: str
     remedy: str
 
@@ -54,7 +71,9 @@ async def run_checks(settings: Settings) -> list[Check]:
         ("data folder", _data_folder),
         ("installation key", _installation_key),
         ("MCP servers", _servers),
+        ("servers at URLs", _servers_at_urls),
         ("permissions", _permissions),
+        ("Deno", _deno),
     ]
     if settings.embedded_broker:
         plan += [("Java", _java), ("Kafka's jars", _jars), ("Kafka's port", _kafka_port)]
@@ -68,6 +87,8 @@ async def _checked(name: str, check: Callable[[Settings], str | Awaitable[str]],
     try:
         answer = check(settings)
         detail = answer if isinstance(answer, str) else await answer
+    except _Absent as absent:
+        return Check(name, True, absent.detail, absent.remedy, used=False)
     except _Bad as bad:
         return Check(name, False, bad.detail, bad.remedy)
     except PMLError as error:
@@ -105,6 +126,42 @@ def _installation_key(settings: Settings) -> str:
     return str(path)
 
 
+def _deno(settings: Settings) -> str:
+    path = deno_path()
+    if path is None:
+        raise _Absent(
+            "not installed; only TypeScript programs that are no DAG need it",
+            "pip install 'procedural-memory-layer[typescript]'",
+        )
+    try:
+        done = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, timeout=DENO_TIMEOUT_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise _Bad(
+            f"{path} does not run: {error}", "reinstall it: pip install --force-reinstall deno"
+        ) from None
+    return f"{done.stdout.split()[1]} ({path})"
+
+
+async def _servers_at_urls(settings: Settings) -> str:
+    """Each is asked for its tools, with the credentials that it has."""
+    specs = read_servers(settings.mcp_servers).enabled()
+    names = [name for name, spec in specs.items() if isinstance(spec, HttpServer)]
+    if not names:
+        raise _Absent("none", "")
+    asked = [list_server(settings, name, start_timeout_s=REACH_TIMEOUT_S) for name in names]
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    failed = [str(answer) for answer in answers if isinstance(answer, ConfigurationError)]
+    others = [answer for answer in answers if isinstance(answer, BaseException)]
+    if failed:
+        raise _Bad("; ".join(failed), "correct its entry in mcp-servers.yaml, or set `disabled: true`")
+    if others:
+        raise others[0]
+    tools = [len(answer.tools) for answer in answers if isinstance(answer, ServerTools)]
+    return ", ".join(f"{name} with {count} tools" for name, count in zip(names, tools, strict=True))
+
+
 def _servers(settings: Settings) -> str:
     specs = read_servers(settings.mcp_servers).enabled()
     if not settings.mcp_servers.exists():
@@ -114,7 +171,8 @@ def _servers(settings: Settings) -> str:
     absent = [
         name
         for name, spec in specs.items()
-        if shutil.which(spec.command, path=_path(spec.environment())) is None
+        if isinstance(spec, StdioServer)
+        and shutil.which(spec.command, path=_path(spec.environment())) is None
     ]
     if absent:
         raise _Bad(

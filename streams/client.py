@@ -25,7 +25,7 @@ from aiokafka.errors import MessageSizeTooLargeError, UnknownTopicOrPartitionErr
 from pydantic import ValidationError
 
 from pml.schemas.codec import encode, explain
-from pml.schemas.commands import Code, Command, CommandData, RunStart
+from pml.schemas.commands import Code, Command, CommandData, RunScore, RunStart
 from pml.schemas.errors import Refused, UndecodableRecord, WaitedTooLong, WorkflowInvalid
 from pml.schemas.events import CommandRejected, Event, RunStarted
 from pml.schemas.identifiers import DEFAULT_TENANT, session_key
@@ -163,6 +163,44 @@ class IntentProducer:
             data=data,
         )
         return await self.send(command)
+
+    async def score(
+        self,
+        run_id: str,
+        name: str,
+        value: float | str | bool,
+        *,
+        source: str | None = None,
+        comment: str = "",
+        session_id: str | None = None,
+        command_id: str | None = None,
+        tenant: str = DEFAULT_TENANT,
+        principal: str = "local",
+        traceparent: str | None = None,
+    ) -> Submission:
+        """Say how good a run was, at any time: while it goes on, or long after its session has ended.
+
+        Args:
+            name: what is judged (`helpful`). Scored again, the newer value counts.
+            value: a number, a category as text, or true or false.
+            source: what judged: `human`, `agent`, `evaluator`, or a name; else it is told by the principal.
+            session_id: the session that had the run; a run without one is its own session.
+
+        Raises:
+            WorkflowInvalid: the score is none.
+            UndecodableRecord: an id, tenant or principal is not one that records can carry.
+            BrokerUnavailable: Kafka did not take the command.
+        """
+        data = score_data(name, value, source=source, comment=comment)
+        return await self.decide(
+            run_id,
+            data,
+            session_id=session_id,
+            command_id=command_id,
+            tenant=tenant,
+            principal=principal,
+            traceparent=traceparent,
+        )
 
     async def send(self, command: Command) -> Submission:
         """Send any command and wait until all replicas have it.
@@ -303,6 +341,19 @@ def rejection(data: CommandRejected) -> Refused:
     error = Refused(message, **details)
     error.code = code
     return error
+
+
+def score_data(name: str, value: float | str | bool, **fields: Any) -> RunScore:
+    """The score of a value by its type.
+
+    Raises:
+        WorkflowInvalid: it is none.
+    """
+    kinds = {bool: "boolean", str: "category"}
+    try:
+        return RunScore.model_validate({"name": name, kinds.get(type(value), "number"): value, **fields})
+    except ValidationError as error:
+        raise WorkflowInvalid("WORKFLOW_INVALID", f"the score is wrong: {explain(error)}") from None
 
 
 def _run_start(workflow: Workflow | Code | Mapping[str, Any] | None, **fields: Any) -> RunStart:

@@ -18,7 +18,12 @@ REPEAT_S = 10.0
 REMEMBERED_MAX = 256
 # A traceback of Faust has a few KB; a line is not where a payload goes.
 LINE_BYTES_MAX = 16_384
-CHATTY = ("aiokafka", "faust", "mode", "asyncio", "mcp", "httpx", "urllib3", "clickhouse_connect")
+CHATTY = (
+    *("aiokafka", "faust", "mode", "asyncio", "mcp", "httpx", "httpx2", "httpcore", "httpcore2"),
+    *("urllib3", "clickhouse_connect"),
+)
+# Their tracebacks quote what servers answered; the call's error says it without.
+QUOTING = ("mcp.client.auth", "mcp.client.streamable_http")
 
 
 class RateLimit(logging.Filter):
@@ -61,6 +66,8 @@ def configure_logging(settings: LogSettings, **bound: Any) -> None:
     logging.basicConfig(level=settings.level.upper(), handlers=[handler], force=True)
     for name in CHATTY:
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLevelName(settings.level.upper())))
+    for name in QUOTING:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def silence_libraries() -> None:

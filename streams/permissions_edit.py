@@ -13,7 +13,7 @@ from pml.streams.bridge.permissions_file import checked_permissions
 from pml.streams.local.stack import write_whole
 
 NEW_FILE = (
-    "# What may run, and what may run early. A tool that is not named here does not run at all.\nversion: 1\n"
+    "# What may run, and what may run early. A tool that is not named here asks a person first.\nversion: 1\n"
 )
 INDENT = "  "
 

@@ -18,6 +18,7 @@ from pml.schemas.events import (
     RunExpanded,
     RunReplanned,
     RunRetried,
+    RunScored,
     RunStarted,
     TaskCompleted,
     TaskFailed,
@@ -26,6 +27,7 @@ from pml.schemas.events import (
     TaskStarted,
     TaskUnknown,
 )
+from pml.schemas.times import from_rfc3339
 
 T = TypeVar("T")
 
@@ -54,7 +56,8 @@ class RunSummary:
     """A run so far, or as it ended; `error` says why it failed or was aborted.
 
     `waits_for` has what somebody is asked, by the id of the checkpoint or approval. `mode` is how a run goes
-    that began without tasks: `dag` or `sandbox`, which has its `reasons`.
+    that began without tasks: `dag` or `sandbox`, which has its `reasons`. `scores` has the
+    newest of each name. `calling_ms` is from its first call to its end.
     """
 
     run_id: str
@@ -73,6 +76,9 @@ class RunSummary:
     waits_for: dict[str, dict[str, Any]] = field(default_factory=dict)
     mode: str | None = None
     reasons: tuple[str, ...] = ()
+    scores: dict[str, dict[str, Any]] = field(default_factory=dict)
+    first_call_ms: int | None = None
+    calling_ms: int = 0
 
     @property
     def waiting(self) -> bool:
@@ -103,7 +109,9 @@ def observe(summary: RunSummary, event: Event) -> RunSummary:
     if isinstance(data, RunStarted):
         return replace(summary, status="running", name=data.name, layers=data.layers)
     if isinstance(data, RunEnded):
-        return _ended(summary, RUN_ENDS[event.type], data)
+        began_ms = summary.first_call_ms
+        calling_ms = 0 if began_ms is None else from_rfc3339(event.occurred_at) - began_ms
+        return replace(_ended(summary, RUN_ENDS[event.type], data), calling_ms=calling_ms)
     if isinstance(data, DecisionRequired):
         return _asks(summary, data.checkpoint_id, data.model_dump(exclude_none=True))
     if isinstance(data, ApprovalRequested):
@@ -116,8 +124,12 @@ def observe(summary: RunSummary, event: Event) -> RunSummary:
         return replace(
             summary, layers=data.layers, mode=data.mode or "dag", reasons=data.reasons or summary.reasons
         )
+    if isinstance(data, RunScored):
+        return replace(summary, scores={**summary.scores, data.name: _score(event, data)})
     if isinstance(data, RunReplanned):
         return replace(summary, layers=data.layers)
+    if isinstance(data, TaskStarted) and summary.first_call_ms is None:
+        summary = replace(summary, first_call_ms=from_rfc3339(event.occurred_at))
     if isinstance(data, RunRetried):
         return replace(_opened(summary, data.task_ids), status="running", error=None)
     if isinstance(data, TaskResolved):
@@ -127,6 +139,12 @@ def observe(summary: RunSummary, event: Event) -> RunSummary:
         return summary
     task_id, task_summary = task
     return replace(summary, results={**summary.results, task_id: task_summary})
+
+
+def _score(event: Event, data: RunScored) -> dict[str, Any]:
+    value = next(item for item in (data.number, data.category, data.boolean) if item is not None)
+    said = {"value": value, "source": data.source, "comment": data.comment}
+    return {**said, "principal": event.principal, "scored_at": event.occurred_at}
 
 
 def _asks(summary: RunSummary, question: str, asked: dict[str, Any]) -> RunSummary:

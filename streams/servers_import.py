@@ -11,15 +11,17 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
 
 import yaml
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from pml.schemas.codec import explain
 from pml.schemas.errors import ConfigurationError
 from pml.schemas.identifiers import INTERNAL_SERVER
 from pml.schemas.sanitiser import sanitise
-from pml.streams.bridge.servers_file import FILE_MAX_BYTES, ServerSpec
+from pml.streams.bridge.server_specs import AnyServer, HttpServer, StdioServer
+from pml.streams.bridge.servers_file import FILE_MAX_BYTES
 
 NAME_MAX = 64
 # A value that needs no hiding: a switch, a number, a plain word, a path.
@@ -28,7 +30,9 @@ _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.S)
 _TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.S)
 _FLAG = re.compile(r"--?([A-Za-z][\w-]*)(?:=(.*))?", re.S)
 _PLACE = re.compile(r"\$\{(?:(env|input):)?([\w.-]+)(:-[^}]*)?\}")
-_KEPT = frozenset(ServerSpec.model_fields)
+_SCHEME = re.compile(r"(?i)((?:bearer|basic|token) +)(.*)", re.S)
+_KEPT = frozenset(StdioServer.model_fields) | frozenset(HttpServer.model_fields)
+_SERVER: TypeAdapter[Any] = TypeAdapter(AnyServer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,16 @@ class _Hidden:
     def without_secrets(self, server: str, given: Any) -> dict[str, Any]:
         """A server with what PML knows of it, in its words."""
         fields = given if isinstance(given, dict) else {}
-        taken = {key: value for key, value in fields.items() if key in _KEPT or key == "url"}
+        taken = {key: value for key, value in fields.items() if key in _KEPT}
+        if "serverUrl" in fields:  # as Windsurf writes it
+            taken.setdefault("url", fields["serverUrl"])
+        if isinstance(taken.get("url"), str):
+            taken["url"] = self._address(server, taken["url"])
+        if isinstance(taken.get("headers"), dict):
+            taken["headers"] = {
+                str(name): self._header(server, str(name), _text(value))
+                for name, value in taken["headers"].items()
+            }
         if isinstance(taken.get("args"), list):
             taken["args"] = self._arguments(server, [str(item) for item in taken["args"]])
         if isinstance(taken.get("env"), dict):
@@ -117,6 +130,26 @@ class _Hidden:
         if _PLACE.search(text):
             return self._placed(server, text)
         return self._hide(server, str(key), text) if is_secret(str(key), text) else text
+
+    def _address(self, server: str, text: str) -> str:
+        """A URL without the secrets in its query."""
+        if _PLACE.search(text):
+            return self._placed(server, text)
+        parts = urlsplit(text)
+        query = [
+            f"{quote(key)}={self._hide(server, key, value) if is_secret(key, value) else quote(value)}"
+            for key, value in parse_qsl(parts.query, keep_blank_values=True)
+        ]
+        return urlunsplit(parts._replace(query="&".join(query)))
+
+    def _header(self, server: str, name: str, text: str) -> str:
+        """A header whose secret is a variable; `Bearer ` stays before it."""
+        if _PLACE.search(text):
+            return self._placed(server, text)
+        scheme = _SCHEME.fullmatch(text)
+        if scheme:
+            return scheme[1] + self._hide(server, f"{server}_token", scheme[2])
+        return self._hide(server, f"{server}_{name}", text) if is_secret(name, text) else text
 
     def _arguments(self, server: str, given: list[str]) -> list[str]:
         """Flags with secrets, as one word or as two; and words that are secrets by their look."""
@@ -182,7 +215,7 @@ def _why_not(server: dict[str, Any]) -> str | None:
     if words[0].rpartition("/")[2] in ("pml", "pml.exe") and "mcp" in words:
         return "it is PML itself"
     try:
-        ServerSpec.model_validate(server)
+        _SERVER.validate_python(server)
     except ValidationError as error:
         return explain(error)
     return None

@@ -24,7 +24,7 @@ from pml.schemas.catalog import SpeculationMode
 from pml.schemas.codec import explain
 from pml.schemas.errors import ConfigurationError
 from pml.schemas.topics import DAY_MS, HOUR_MS, RESULT_BYTES_MAX, Topics
-from pml.schemas.workflow import TASKS_MAX, OnTimeout
+from pml.schemas.workflow import TASKS_MAX, Approve, OnTimeout
 from pml.streams.settings_sources import PREFIX, files, sources
 
 MIB = 1024 * 1024
@@ -112,9 +112,10 @@ class DecisionSettings(Group):
 
 
 class ApprovalSettings(Group):
-    """With `four_eyes` nobody approves a call of a run that they submitted."""
+    """With `four_eyes` nobody approves calls of a run that they submitted; `approve`: when they are asked."""
 
     four_eyes: bool = False
+    approve: Approve = "before"
 
 
 class SpeculationSettings(Group):
@@ -236,6 +237,7 @@ class McpSettings(Group):
     """The door for agents."""
 
     tools: ToolChoice = "both"
+    elicitation: Literal["off", "stdio", "on"] = "stdio"
 
 
 class LogSettings(Group):

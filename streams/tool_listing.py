@@ -73,7 +73,7 @@ async def configured_servers(settings: Settings) -> tuple[dict[str, ServerTools]
     return found, absent
 
 
-async def list_server(settings: Settings, name: str) -> ServerTools:
+async def list_server(settings: Settings, name: str, start_timeout_s: float | None = None) -> ServerTools:
     """Start a configured server, list its tools, end it.
 
     Raises:
@@ -87,7 +87,7 @@ async def list_server(settings: Settings, name: str) -> ServerTools:
         )
     reaper, server_log = Reaper(), ServerLog(settings.data_dir, name)
     stdio = StdioOptions(settings.bridge.result_max_bytes, server_log, reaper)
-    options = ServerOptions(stdio, 1, settings.bridge.start_timeout_s, lambda record: None)
+    options = ServerOptions(stdio, 1, start_timeout_s or settings.bridge.start_timeout_s, lambda record: None)
     server = Server(name, specs[name], options)
     try:
         record = await server.start()
@@ -96,7 +96,8 @@ async def list_server(settings: Settings, name: str) -> ServerTools:
         server_log.close()
         reaper.close()
     if record.status != "listed":
-        raise ConfigurationError(f"{record.error}; its own words are in {settings.data_dir}")
+        own_words = f"; its own words are in {server_log.path}" if server_log.path.exists() else ""
+        raise ConfigurationError(f"{record.error}{own_words}")
     return record
 
 

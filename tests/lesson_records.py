@@ -33,13 +33,14 @@ def folded(state: PartitionLearning, records: list[Held]) -> Learned:
     return learned
 
 
-def event(offset: int, data: EventData, written_for: int | None = None) -> Held:
+def event(offset: int, data: EventData, written_for: int | None = None, run_id: str | None = None) -> Held:
     place = offset if written_for is None else written_for
     message = Event(
         id=f"local/s:0:{offset}",
         type=data.TYPE,
         tenant="local",
         session_id="s",
+        run_id=run_id,
         epoch=0,
         seq=offset,
         offset=place,

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.discovery.graph import learned_links
 from benchmarks.discovery.measures import DEPTH
 from benchmarks.discovery.sets import FOLDS, DataSet
 from pml.processors.discovery.fitting import Asked
 from pml.processors.discovery.history import Past
 from pml.processors.discovery.index import DiscoveryIndex
 from pml.processors.discovery.nearness import Numbers
+from pml.processors.discovery.prior import Standing
 from pml.processors.discovery.question import Question
 from pml.processors.discovery.ranking import DEFAULT, SIGNALS, TEXT_SIGNALS, Signals, Weights, evidence
+from pml.processors.discovery.tool_graph import page_ranks
 
 # Kept of each case, the best by the weights that PML ships; what lies below never comes among the first ten.
 KEPT = 150
@@ -32,23 +35,27 @@ class Seen:
     numbers: Numbers
     signals: Signals
     right: NDArray[np.bool_]
+    priors: NDArray[np.float64]
 
     def ranked(self, weights: Weights, text_only: bool = False) -> list[int]:
-        """The first ten, the best first."""
+        """The first ten, the best first; the text alone knows no standing."""
         signals = self.signals[:, : HISTORY.start] if text_only else self.signals
-        order = np.argsort(-evidence(signals, weights), kind="stable")[:DEPTH]
+        scores = evidence(signals, weights) + (0 if text_only else self.priors)
+        order = np.argsort(-scores, kind="stable")[:DEPTH]
         return [int(number) for number in self.numbers[order]]
 
 
 def crossed(
     index: DiscoveryIndex, data: DataSet, asked: Sequence[Question], fold: NDArray[np.int64]
 ) -> list[Seen]:
-    """Each case as the index sees it that remembers the cases of the other folds."""
+    """Each case as the index sees it that remembers the cases of the other folds, with their tool graph."""
     found: dict[int, Seen] = {}
     for held in range(FOLDS):
-        index.remember(
-            [Past(case.intent, case.tools) for case, of in zip(data.cases, fold, strict=True) if of != held]
-        )
+        past = [case for case, of in zip(data.cases, fold, strict=True) if of != held]
+        index.remember([Past(case.intent, case.tools) for case in past])
+        links = learned_links(case.tools for case in past)
+        index.link(links)
+        index.rate({name: Standing(page_rank=rank) for name, rank in page_ranks(links).items()})
         for place in np.flatnonzero(fold == held).tolist():
             found[place] = _seen(index, asked[place], data.cases[place].right)
     return [found[place] for place in range(len(data.cases))]
@@ -61,7 +68,9 @@ def learnable(cases: Sequence[Seen]) -> list[Asked]:
 
 
 def _seen(index: DiscoveryIndex, asked: Question, right: frozenset[int]) -> Seen:
-    numbers, signals = index.snapshot().signals(asked, DEFAULT)
+    snapshot = index.snapshot()
+    numbers, signals = snapshot.signals(asked, DEFAULT)
     best = np.argsort(-evidence(signals, DEFAULT), kind="stable")[:KEPT]
     kept = numbers[best]
-    return Seen(kept, signals[best].astype(np.float32), np.isin(kept, sorted(right)))
+    known = np.isin(kept, sorted(right))
+    return Seen(kept, signals[best].astype(np.float32), known, snapshot.priors[kept])

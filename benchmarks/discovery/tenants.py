@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.discovery.sets import Request, documents_of, requests_of
+from pml.processors.capabilities.intents import with_intent
 from pml.processors.discovery.documents import Document, capability_document
 from pml.processors.discovery.history import Past
 from pml.processors.discovery.index import DiscoveryIndex
@@ -35,19 +36,21 @@ SIZES = (3, 10, 40, None)
 # Tools of servers that a tenant has and no capability of its calls, for each tool that one does.
 OTHER_TOOLS = 2
 ASKED_MOST = 120
+# Of the requests for the same calls at most half, and so many, were learned from; the others are asked.
+INTENTS_LEARNED = 16
 REQUESTS_MOST = 2_500
 TOOLS_MOST = 600
 
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """What it learned, each for one intent, the tools that there are, and what it is asked.
+    """What it learned, each for intents with the same calls, the tools that there are, and what it is asked.
 
     An intent comes with the calls that it meant, which may be those of no capability.
     """
 
     tools: tuple[Document, ...]
-    learned: tuple[Request, ...]
+    learned: tuple[tuple[Request, ...], ...]
     asked: tuple[Request, ...]
 
 
@@ -65,16 +68,19 @@ def tenants(folder: Path, name: str, seed: int) -> Iterator[Tenant]:
         yield _tenant(documents, by_calls, size or len(by_calls) // 2, drawn)
 
 
-def asked_of(tenant: Tenant, embedding: Embedding) -> list[Meant]:
-    """The evidence of each intent, and which capability it meant."""
+def asked_of(tenant: Tenant, embedding: Embedding, most: int) -> list[Meant]:
+    """The evidence of each intent, and which capability it meant, where each knows so many at most."""
     index = DiscoveryIndex(embedding)
     index.put(tenant.tools)
     candidates = [
-        Candidate(f"cap_{number:05}", request.intent, request.tools)
-        for number, request in enumerate(tenant.learned)
+        Candidate(f"cap_{number:05}", _kept([each.intent for each in requests[:most]]), requests[0].tools)
+        for number, requests in enumerate(tenant.learned)
     ]
-    index.put(capability_document(each.id, each.intent, each.intent, tools=each.tools) for each in candidates)
-    index.remember([Past(each.intent, each.tools) for each in candidates])
+    index.put(
+        capability_document(each.id, each.intents[0], each.intents[0], tools=each.tools)
+        for each in candidates
+    )
+    index.remember([Past(intent, each.tools) for each in candidates for intent in each.intents])
     return [
         Meant(
             evidence(index, candidates, request.intent),
@@ -97,13 +103,16 @@ def _tenant(
     rest = [each for each in calls if each not in chosen]
     chosen += drawn.sample(rest, min(len(rest), size - len(chosen)))
     shuffled = {each: drawn.sample(by_calls[each], len(by_calls[each])) for each in chosen}
-    fits = [request for each in chosen for request in shuffled[each][1:]]
+    known = {
+        each: shuffled[each][: min(INTENTS_LEARNED, max(1, len(shuffled[each]) // 2))] for each in chosen
+    }
+    fits = [request for each in chosen for request in shuffled[each][len(known[each]) :]]
     others = [request for each in calls if each not in shuffled for request in by_calls[each]]
     fits = drawn.sample(fits, min(len(fits), ASKED_MOST // 2))
     others = drawn.sample(others, min(len(others), max(len(fits), ASKED_MOST // 4)))
     return Tenant(
         _tools(documents, {tool for each in chosen for tool in each}, drawn),
-        tuple(shuffled[each][0] for each in chosen),
+        tuple(tuple(known[each]) for each in chosen),
         (*fits, *others),
     )
 
@@ -113,6 +122,14 @@ def _tools(documents: Sequence[Document], called: set[str], drawn: random.Random
     others = [document for document in documents if document.id not in called]
     most = min(len(others), OTHER_TOOLS * len(own), TOOLS_MOST)
     return (*own, *drawn.sample(others, most))
+
+
+def _kept(intents: Sequence[str]) -> tuple[str, ...]:
+    """As the projection keeps them, one good run after another."""
+    first, others = intents[0], tuple[str, ...]()
+    for intent in intents[1:]:
+        others = with_intent(first, others, intent)
+    return first, *others
 
 
 def _once_each(requests: Sequence[Request]) -> list[Request]:

@@ -6,13 +6,15 @@ import ast
 from collections.abc import Mapping
 
 from pml.processors.capabilities.analysis import analyse
-from pml.processors.capabilities.conversion import obstacles, workflow_of
-from pml.processors.capabilities.identity import capability_id
+from pml.processors.capabilities.conversion import obstacles, repeats, workflow_of
+from pml.processors.capabilities.identity import capability_id, program_capability_id
 from pml.processors.capabilities.program import Language, Program, source_error
 from pml.processors.capabilities.provides import ToolSchemas, with_provides
 from pml.processors.capabilities.python_program import read_python
+from pml.processors.capabilities.taken import taken_by
 from pml.processors.capabilities.typescript_program import read_typescript
 from pml.schemas.analysis import AnalyseAnswer, AnalyseRequest, Mode
+from pml.schemas.stepping import SandboxProgram
 from pml.schemas.structure import Structure
 
 SOURCE_BYTES_MAX = 256 * 1024
@@ -44,13 +46,32 @@ def analysed(request: AnalyseRequest, schemas: Mapping[str, ToolSchemas] = NO_SC
     language = request.language or language_of(request.source)
     structure = structure_of(request.source, language, schemas)
     reasons = obstacles(structure)
+    if reasons:
+        return _in_sandbox(request.source, structure, reasons)
+    unfolds = repeats(structure)
+    program = SandboxProgram(
+        language=language, source=request.source, tools=structure.tools, structure=structure
+    )
     return AnalyseAnswer(
         language=language,
         structure=structure,
         capability_id=capability_id(structure),
-        mode="sandbox" if reasons else "dag",
+        mode="dag",
+        workflow=None if unfolds else workflow_of(structure),
+        program=program if unfolds else None,
+    )
+
+
+def _in_sandbox(source: str, structure: Structure, reasons: tuple[str, ...]) -> AnalyseAnswer:
+    language = structure.language
+    taken = taken_by(source, language, structure.parameters)
+    return AnalyseAnswer(
+        language=language,
+        structure=structure.model_copy(update={"parameters": taken}),
+        capability_id=program_capability_id(source, language),
+        mode="sandbox",
         reasons=reasons,
-        workflow=None if reasons else workflow_of(structure),
+        program=SandboxProgram(language=language, source=source, reasons=reasons, tools=structure.tools),
     )
 
 

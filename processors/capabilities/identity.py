@@ -8,9 +8,11 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
+from pml.processors.capabilities.bare_source import bare_source
 from pml.schemas.canonical import canonical_json
 from pml.schemas.structure import (
     CapabilityNode,
+    Language,
     LoopNode,
     Structure,
     StructureNode,
@@ -106,6 +108,11 @@ def capability_id(structure: Structure) -> str:
         "result": None if general.result is None else _told_argument(general.result, numbered),
     }
     return _hashed(told)
+
+
+def program_capability_id(source: str, language: Language) -> str:
+    """As `capability_id`, of a program that is no DAG: its text is what it is, but for its comments."""
+    return _hashed({"language": language, "source": bare_source(source, language)})
 
 
 def capability_name(intent: str, taken: Collection[str]) -> str:

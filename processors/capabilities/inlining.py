@@ -53,6 +53,18 @@ def inlined(workflow: Workflow, find: Find, above: tuple[str, ...] = ()) -> Work
     return workflow
 
 
+def inlined_call(call: Task, find: Find) -> Workflow:
+    """What one call of a capability comes to: its tasks under ids of the call, and its value over them.
+
+    Args:
+        call: with literals for arguments.
+
+    Raises:
+        WorkflowInvalid: as for a whole workflow.
+    """
+    return _body(call, _found(call, find, ()), find, ())
+
+
 def _found(call: Task, find: Find, above: tuple[str, ...]) -> Capability:
     name = call.capability or ""
     found = find(name)
@@ -60,6 +72,9 @@ def _found(call: Task, find: Find, above: tuple[str, ...]) -> Capability:
         raise _invalid(call, "UNKNOWN_CAPABILITY", f"there is no {name}; see: pml capability list")
     if found.not_learned is not None:
         raise _invalid(call, "UNKNOWN_CAPABILITY", f"{name} cannot be called: {found.not_learned}")
+    if not found.tasks:
+        told = f"{name} is a program that comes in parts; only a program can call it"
+        raise _invalid(call, "CAPABILITY_IN_SANDBOX", told)
     if found.capability_id in above:
         raise _invalid(call, "CAPABILITY_CYCLE", f"{name} calls itself")
     if len(above) >= DEPTH_MAX:

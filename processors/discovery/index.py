@@ -14,6 +14,7 @@ from pml.processors.discovery.prior import Standing
 from pml.processors.discovery.question import Question, question
 from pml.processors.discovery.ranking import DEFAULT, Weights
 from pml.processors.discovery.snapshot import Snapshot
+from pml.processors.discovery.tool_graph import Link
 from pml.processors.memory.embedding import Embedding, Vectors
 
 # Measured (benchmarks/discovery.py): comparing with all is faster for 16,000 documents, slower for 48,000.
@@ -60,6 +61,7 @@ class _Contents:
     pasts: tuple[Past, ...] = ()
     past_points: dict[str, Vectors] = field(default_factory=dict)
     standings: dict[str, Standing] = field(default_factory=dict)
+    links: tuple[Link, ...] = ()
 
 
 class DiscoveryIndex:
@@ -94,6 +96,11 @@ class DiscoveryIndex:
     def standings(self) -> Mapping[str, Standing]:
         """What is known of documents beside their text."""
         return self._contents.standings
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """The edges of the tool graph."""
+        return self._contents.links
 
     def points_of(self, ids: Sequence[str]) -> Vectors:
         """The points of documents that are there, a row for each."""
@@ -142,6 +149,12 @@ class DiscoveryIndex:
         if self._snapshot is not None:
             self._snapshot.rate(standings)
 
+    def link(self, links: Iterable[Link]) -> None:
+        """The edges of the tool graph, in place of those before; their ends need not be documents."""
+        self._contents.links = tuple(links)
+        if self._snapshot is not None:
+            self._snapshot.link(self._contents.links)
+
     def search(
         self, intent: str | Question, wanted: Filter = EVERYTHING, limit: int = LIMIT, offset: int = 0
     ) -> Page:
@@ -171,6 +184,7 @@ class DiscoveryIndex:
             self._snapshot = Snapshot(
                 documents, points, pasts=pasts, past_points=past_points, standings=standings, near=near
             )
+            self._snapshot.link(self._contents.links)
         return self._snapshot
 
     def _page(self, asked: Question, wanted: Filter, limit: int, offset: int) -> Page:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from pml.processors.discovery.documents import Document, capability_document, tool_document
 from pml.processors.discovery.history import Past
 from pml.processors.discovery.prior import Standing
+from pml.processors.discovery.tool_graph import Link, page_ranks
 from pml.processors.speculation.guard import Refusal, grant
 from pml.schemas.catalog import (
     Capability,
     CapabilityName,
     CatalogRecord,
+    Edge,
     PermissionRecord,
     ServerTools,
     Tool,
@@ -35,12 +38,14 @@ class Shelf:
     documents: Mapping[str, Document]
     pasts: tuple[Past, ...]
     standings: Mapping[str, Standing]
+    links: tuple[Link, ...] = ()
 
 
 @dataclass(slots=True)
 class _Tenant:
     capabilities: dict[str, Capability] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
+    edges: dict[str, Edge] = field(default_factory=dict)
     version: int = 0
 
 
@@ -74,6 +79,10 @@ class Library:
                 tenant = self._tenant(named.tenant)
                 tenant.names[_own(record.id)] = named.name
                 tenant.version += 1
+            case Edge() as edge:
+                tenant = self._tenant(edge.tenant)
+                tenant.edges[_own(record.id)] = edge
+                tenant.version += 1
 
     def drop(self, kind: str, record_id: str) -> None:
         """A tombstone."""
@@ -81,9 +90,13 @@ class Library:
             self._put_server(record_id, None)
             return
         tenant = self._tenants.get(record_id.partition("/")[0])
-        if tenant is not None and kind in (Capability.KIND, CapabilityName.KIND):
-            gone = tenant.capabilities if kind == Capability.KIND else tenant.names
-            gone.pop(_own(record_id), None)
+        if tenant is not None and kind in (Capability.KIND, CapabilityName.KIND, Edge.KIND):
+            parts: dict[str, dict[str, Any]] = {
+                Capability.KIND: tenant.capabilities,
+                CapabilityName.KIND: tenant.names,
+                Edge.KIND: tenant.edges,
+            }
+            parts[kind].pop(_own(record_id), None)
             tenant.version += 1
 
     def version(self, tenant: str) -> tuple[int, int]:
@@ -98,11 +111,30 @@ class Library:
 
     def shelf(self, tenant: str) -> Shelf:
         """All that a tenant may find: its own capabilities and the tools of all."""
-        offered = self.offered(tenant)
+        offered, links = self.offered(tenant), self.links(tenant)
+        documents = {**self._tool_documents, **{name: self._document(tenant, name) for name in offered}}
         return Shelf(
-            {**self._tool_documents, **{name: self._document(tenant, name) for name in offered}},
-            tuple(self._past(tenant, name) for name in offered),
-            _standings(offered),
+            documents,
+            tuple(past for name in offered for past in self._pasts(tenant, name)),
+            _ranked(_standings(offered), page_ranks(links), documents),
+            links,
+        )
+
+    def links(self, tenant: str) -> tuple[Link, ...]:
+        """The edges of a tenant's tool graph in a fixed order; names that only a person gave are resolved."""
+        known = self._tenants.get(tenant)
+        if known is None or not known.edges:
+            return ()
+        called = {name: item.capability_id for name, item in self._named(tenant).items()}
+        return tuple(
+            Link(
+                edge.type,
+                called.get(edge.source, edge.source),
+                called.get(edge.target, edge.target),
+                edge.weight,
+                edge.runs,
+            )
+            for _, edge in sorted(known.edges.items())
         )
 
     def offered(self, tenant: str) -> dict[str, Capability]:
@@ -173,9 +205,9 @@ class Library:
         """Whether all that it calls is there."""
         if not all(tool in self._tools for tool in capability.tools):
             return False
-        inner = [task.capability for task in capability.tasks if task.capability is not None]
         return all(
-            depth > 0 and name in others and self._runs(others[name], others, depth - 1) for name in inner
+            depth > 0 and name in others and self._runs(others[name], others, depth - 1)
+            for name in capability.capabilities
         )
 
     def _document(self, tenant: str, name: str) -> Document:
@@ -184,9 +216,10 @@ class Library:
             name, self.name_of(tenant, name), intent, tools=self.tools_of(tenant, name)
         )
 
-    def _past(self, tenant: str, name: str) -> Past:
-        capability = self.capability(tenant, name)
-        return Past(capability.intent or capability.name, self.tools_of(tenant, name), name)
+    def _pasts(self, tenant: str, name: str) -> list[Past]:
+        """One for each intent that it was good for."""
+        capability, tools = self.capability(tenant, name), self.tools_of(tenant, name)
+        return [Past(intent, tools, name) for intent in capability.asked_for or (capability.name,)]
 
 
 def workflow_of(capability: Capability, name: str) -> Workflow:
@@ -221,6 +254,10 @@ def all_tools(capability: Capability, others: Mapping[str, Capability], depth: i
             yield task.tool
         elif depth > 0 and task.capability is not None and task.capability in others:
             yield from all_tools(others[task.capability], others, depth - 1)
+    yield from capability.uses
+    for name in capability.calls:
+        if depth > 0 and name in others:
+            yield from all_tools(others[name], others, depth - 1)
 
 
 def _standings(offered: Mapping[str, Capability]) -> dict[str, Standing]:
@@ -233,6 +270,18 @@ def _standings(offered: Mapping[str, Capability]) -> dict[str, Standing]:
             recency=_recency(used[name], latest),
         )
         for name, capability in offered.items()
+    }
+
+
+def _ranked(
+    standings: Mapping[str, Standing], ranks: Mapping[str, float], documents: Collection[str]
+) -> dict[str, Standing]:
+    """Standings with PageRank, also of what is only known by it."""
+    known = Standing()
+    return {
+        name: replace(standings.get(name, known), page_rank=ranks.get(name, 0.0))
+        for name in documents
+        if name in standings or name in ranks
     }
 
 

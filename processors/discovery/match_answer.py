@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from pml.processors.capabilities.linking import program_of
 from pml.processors.discovery.index import DiscoveryIndex
 from pml.processors.discovery.library import Library, workflow_of
 from pml.processors.discovery.matching import Candidate, matches
+from pml.schemas.catalog import Capability
 from pml.schemas.identifiers import split_tool
 from pml.schemas.matching import MatchAnswer, MatchRequest, Suggestion
 
@@ -14,7 +18,11 @@ SUGGESTIONS = 5
 def match_answer(
     library: Library, index: DiscoveryIndex, tenant: str, request: MatchRequest, threshold: float
 ) -> MatchAnswer:
-    """The answer to a request of this tenant; nothing of another one can be in it."""
+    """The answer to a request of this tenant; nothing of another one can be in it.
+
+    Raises:
+        WorkflowInvalid: the capability calls one that is gone, or does not fit any more.
+    """
     best = next(iter(matches(index, _candidates(library, tenant), request.intent)), None)
     if best is None:
         told = "no capability of this tenant can be called: none was learned, or its servers are away"
@@ -41,7 +49,7 @@ def match_answer(
         threshold=threshold,
         capability_id=best.id,
         name=name,
-        workflow=workflow_of(capability, name),
+        **_runs(library, tenant, capability, name),
         parameters=capability.parameters,
         missing=missing,
         reason=f"{name} takes {', '.join(missing)}, which the context does not give" if missing else None,
@@ -49,11 +57,17 @@ def match_answer(
     )
 
 
+def _runs(library: Library, tenant: str, capability: Capability, name: str) -> dict[str, Any]:
+    if not capability.tasks:
+        return {"program": program_of(capability, lambda called: library.find(tenant, called))}
+    return {"workflow": workflow_of(capability, name)}
+
+
 def _candidates(library: Library, tenant: str) -> list[Candidate]:
     return [
-        Candidate(name, capability.intent, library.tools_of(tenant, name))
+        Candidate(name, capability.asked_for, library.tools_of(tenant, name))
         for name, capability in library.offered(tenant).items()
-        if capability.intent
+        if capability.asked_for
     ]
 
 

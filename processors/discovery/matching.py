@@ -8,9 +8,10 @@ of all, so that a second one nearly as good halves it, and that of none is alway
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import astuple, dataclass, replace
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +37,10 @@ SAME_WORDS = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A learned capability: what it is for, and every tool that it calls."""
+    """A learned capability: what it was good for, at least one intent, and every tool that it calls."""
 
     id: str
-    intent: str
+    intents: tuple[str, ...]
     tools: tuple[str, ...]
 
 
@@ -55,7 +56,8 @@ class Match:
 class MatchWeights:
     """What a unit of each evidence is worth in log odds against none of them, and where those begin.
 
-    `shared_words`: rare words count more; 1 where intent and capability have the same. `weakest_tool`: log
+    `shared_words`: with that of its intents that has most; rare words count more; 1 where both have the
+    same. `weakest_tool`: log
     odds, by discovery, of the tool of the capability that fits the intent least. `other_tool`: those of the
     tool that fits it best and is not of the capability.
     """
@@ -72,7 +74,7 @@ class MatchWeights:
 
 
 # Learned by `python -m benchmarks.discovery.matching` from nine public data sets, each counting the same.
-DEFAULT = MatchWeights(shared_words=5.95, weakest_tool=1.51, other_tool=-0.83, bias=-0.3)
+DEFAULT = MatchWeights(shared_words=6.44, weakest_tool=1.46, other_tool=-0.75, bias=-0.56)
 
 
 def matches(
@@ -80,18 +82,21 @@ def matches(
 ) -> list[Match]:
     """The candidates, the likeliest first, of equal ones the better standing, then by id.
 
-    Of several that were learned for the same words only the best standing can be meant.
+    Of several that were learned for the same words only the best standing can be meant by them. Where
+    one was learned for just what is asked, no other one is likely.
     """
     told = _said(intent)
     if not told or not candidates:
         return []
     distinct = _distinct(index, candidates)
     found = confidences(evidence(index, distinct, intent), weights)
-    named = (
-        Match(each.id, max(share, SAME_WORDS) if _said(each.intent) == told else share)
+    named = {each.id for each in distinct if told in map(_said, each.intents)}
+    most = round(1 - SAME_WORDS, 6) if named else 1.0
+    judged = (
+        Match(each.id, max(share, SAME_WORDS) if each.id in named else min(share, most))
         for each, share in zip(distinct, found.tolist(), strict=True)
     )
-    return sorted(named, key=lambda match: (-match.confidence, match.id))
+    return sorted(judged, key=lambda match: (-match.confidence, match.id))
 
 
 def evidence(index: DiscoveryIndex, candidates: Sequence[Candidate], intent: str) -> Evidence:
@@ -114,19 +119,29 @@ def _distinct(index: DiscoveryIndex, candidates: Sequence[Candidate]) -> list[Ca
     def best_last(candidate: Candidate) -> tuple[float, str]:
         return prior(index.standings.get(candidate.id)), candidate.id
 
-    by_words = {_said(each.intent): each for each in sorted(candidates, key=best_last)}
-    return sorted(by_words.values(), key=lambda candidate: candidate.id)
+    ordered = sorted(candidates, key=best_last)
+    holder = {_said(intent): each.id for each in ordered for intent in each.intents}
+    own = ((each, tuple(i for i in each.intents if holder[_said(i)] == each.id)) for each in ordered)
+    found = (replace(each, intents=intents) for each, intents in own if intents)
+    return sorted(found, key=lambda candidate: candidate.id)
 
 
 def _shared_words(candidates: Sequence[Candidate], intent: str) -> Column:
-    """The weight of the words that both have, out of the weight of those that either has (Jaccard)."""
-    asked, given = set(_said(intent)), [set(_said(each.intent)) for each in candidates]
-    counts = Counter(word for of_one in given for word in of_one)
+    """The weight of the words that both have, out of the weight of those that either has (Jaccard).
 
-    def weight(of: set[str]) -> float:
-        return sum(rarity(len(given), counts[word]) for word in sorted(of))
+    Of several intents the nearest counts; a word is rare where few candidates have it in any.
+    """
+    given = [[dict.fromkeys(_said(each)) for each in candidate.intents] for candidate in candidates]
+    counts = Counter(word for of_one in given for word in dict.fromkeys(chain(*of_one)))
+    rare = {word: rarity(len(given), count) for word, count in counts.items()}
+    unknown, asked = rarity(len(given), 0), dict.fromkeys(_said(intent))
+    whole = sum(rare.get(word, unknown) for word in asked)
 
-    return np.array([weight(asked & of_one) / (weight(asked | of_one) or 1.0) for of_one in given])
+    def share(said: Collection[str]) -> float:
+        both = sum(rare[word] for word in said if word in asked)
+        return both / ((whole + sum(rare[word] for word in said) - both) or 1.0)
+
+    return np.array([max(share(said) for said in of_one) for of_one in given])
 
 
 @lru_cache(INTENTS_KEPT)

@@ -12,6 +12,7 @@ from pml.processors.discovery.documents import Document
 from pml.processors.discovery.history import Past
 from pml.processors.discovery.index import DiscoveryIndex
 from pml.processors.discovery.prior import Standing
+from pml.processors.discovery.tool_graph import Link
 from pml.processors.memory.embedding import Embedding, Vectors
 
 FORMAT = "pml-discovery-1"
@@ -19,7 +20,7 @@ _NUMBER = np.dtype("<f4")
 
 
 def to_bytes(index: DiscoveryIndex) -> bytes:
-    """Documents, points, pasts and standings. The same contents are the same bytes."""
+    """Documents, points, pasts, standings and links. The same contents are the same bytes."""
     documents = index.documents
     header = {
         "format": FORMAT,
@@ -28,6 +29,7 @@ def to_bytes(index: DiscoveryIndex) -> bytes:
         "documents": [asdict(document) for document in documents],
         "pasts": [asdict(past) for past in index.pasts],
         "standings": {name: asdict(index.standings[name]) for name in sorted(index.standings)},
+        "links": [asdict(link) for link in index.links],
     }
     points = index.points_of([document.id for document in documents])
     return orjson.dumps(header) + b"\n" + points.astype(_NUMBER).tobytes()
@@ -47,6 +49,7 @@ def from_bytes(data: bytes, embedding: Embedding) -> DiscoveryIndex:
     index.put(documents, _points(rest, len(documents), embedding.dimensions) if same else None)
     index.remember([Past(**_tuples(each)) for each in header["pasts"]])
     index.rate({name: Standing(**each) for name, each in header["standings"].items()})
+    index.link(Link(**each) for each in header.get("links", ()))
     return index
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from pml.processors.discovery.prior import Standing, prior
 from pml.processors.discovery.providing import Provides
 from pml.processors.discovery.question import Question
 from pml.processors.discovery.ranking import Signals, Weights, evidence, probability
+from pml.processors.discovery.tool_graph import Link, ToolGraph
 from pml.processors.discovery.words import words
 from pml.processors.memory.embedding import Vectors
 
@@ -54,15 +55,20 @@ class Snapshot:
         self._history = History(pasts, tools, points, past_points, own)
         self._provides = Provides(documents)
         self.rate(standings)
+        self.link(())
 
     def rate(self, standings: Mapping[str, Standing]) -> None:
         """What is known of the documents beside their text, in place of what was known before."""
-        self._priors = np.array([prior(standings.get(document.id)) for document in self.documents])
+        self.priors = np.array([prior(standings.get(document.id)) for document in self.documents])
+
+    def link(self, links: Iterable[Link]) -> None:
+        """The edges of the tool graph, in place of those before."""
+        self._graph = ToolGraph(links, self.numbers)
 
     def scored(self, asked: Question, weights: Weights) -> tuple[Numbers, Scores]:
         """Numbers of the documents that were looked at, and their scores, ascending by number."""
         numbers, signals = self.signals(asked, weights)
-        return numbers, probability(evidence(signals, weights) + self._priors[numbers], weights)
+        return numbers, probability(evidence(signals, weights) + self.priors[numbers], weights)
 
     def signals(self, asked: Question, weights: Weights) -> tuple[Numbers, Signals]:
         """A row of signals for each document looked at; the weights of the text say what to expand."""
@@ -103,12 +109,14 @@ class Snapshot:
         return dict(zip(numbers[best].tolist(), (odds / odds.sum()).tolist(), strict=True))
 
     def _together(self, seeds: Mapping[int, float]) -> Scores:
-        """For every document, how likely it comes with the seeds: by past workflows, and by schemas."""
+        """For every document, how likely it comes with the seeds: by past workflows, runs, and schemas."""
         found = np.zeros(len(self.documents))
         for seed, share in seeds.items():
             row = dict(self._history.together(seed))
             for provider, part in self._provides.providers(seed).items():
                 row[provider] = max(row.get(provider, 0.0), PROVIDES_SHARE * part)
+            for other, part in self._graph.company(seed).items():
+                row[other] = max(row.get(other, 0.0), part)
             found[list(row)] += share * np.array(list(row.values()))
         return found
 

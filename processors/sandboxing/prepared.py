@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,11 +18,39 @@ GIVEN = "args"
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A capability within a program: its line n is line `offset` + n of all that was written."""
+
+    name: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
-    """Source that an interpreter takes; `lines` says of lines that moved where they were written."""
+    """Source that an interpreter takes.
+
+    Attributes:
+        more: what stands after it, where the interpreter has to know which of it is the program.
+        lines: of lines that moved, where they were written.
+        parts: the capabilities that it is linked with, after its own lines.
+    """
 
     code: str
+    more: str = ""
     lines: Mapping[int, int] = field(default_factory=dict)
+    parts: tuple[Part, ...] = ()
+
+
+def placed(said: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, Any]:
+    """What a program says, in which a line of a capability is not one of the program."""
+    error = said.get("error") or {}
+    line: int = error.get("line") or 0
+    inside = [part for part in parts if line > part.offset]
+    if not inside:
+        return dict(said)
+    part = inside[-1]
+    message = f"capability {part.name}, line {line - part.offset}: {error['message']}"
+    return {"error": {**error, "message": message, "line": None}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +60,11 @@ class Entry:
     name: str
     asynchronous: bool
     parameters: tuple[Names, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What it takes by name; `GIVEN` for what takes everything."""
+        return tuple(item.whole or GIVEN for item in self.parameters)
 
     def given(self, names: Collection[str]) -> Iterator[tuple[str, bool]]:
         """Each parameter, and whether it is given; one called `args`, or taken apart, is given everything.

@@ -46,7 +46,12 @@ class Candidate:
 
 
 def open_nodes(draft: Draft, run: Run) -> Iterator[Node]:
-    """The tasks of the next layers that have not been tried, the nearest first."""
+    """The tasks of the next layers that have not been tried, the nearest first.
+
+    While a person is asked whether a program may begin, nothing of it does.
+    """
+    if run.waits.asked is not None:
+        return
     assert run.graph is not None
     layers = run.graph.layers
     tried = {entry.task_id for entry in draft.session.speculations.values() if entry.run_id == run.run_id}

@@ -28,7 +28,7 @@ def can_speculate_capability(capability_id: str, around: Surroundings) -> Verdic
 
     Returns:
         The first refusal, with the tool or capability that it is about: `effect (files:write_file)`;
-        `unknown`, `cycle` and `too_deep` are those of capabilities.
+        `unknown`, `cycle`, `too_deep` and `program` are those of capabilities.
     """
     return _verdict(capability_id, around, ())
 
@@ -42,6 +42,8 @@ def _verdict(capability_id: str, around: Surroundings, above: tuple[str, ...]) -
     reason = _broken(capability_id, around, above)
     if reason:
         return Verdict(False, f"{reason} ({capability_id})")
+    if not around.capabilities[capability_id].tasks:
+        return Verdict(False, f"program ({capability_id})")
     for task in around.capabilities[capability_id].tasks:
         if task.capability is not None:
             found = _verdict(task.capability, around, (*above, capability_id))
@@ -73,9 +75,7 @@ def _of_tool(task: Task, around: Surroundings) -> Verdict:
 def _needs_word(capability_id: str, around: Surroundings, above: tuple[str, ...]) -> bool:
     if _broken(capability_id, around, above):
         return True
-    return any(
-        _needs_word(task.capability, around, (*above, capability_id))
-        if task.capability is not None
-        else requires_validation(task.tool or "", around.permissions)
-        for task in around.capabilities[capability_id].tasks
+    record = around.capabilities[capability_id]
+    return any(_needs_word(name, around, (*above, capability_id)) for name in record.capabilities) or any(
+        requires_validation(tool, around.permissions) for tool in record.tools
     )

@@ -8,6 +8,7 @@ from pml.processors.workflow.folding import awaited
 from pml.processors.workflow.internal import give_up
 from pml.processors.workflow.release import skip_task
 from pml.processors.workflow.settling import abandon_call, discard_all, fail_task
+from pml.processors.workflow.shown import withdraw_all
 from pml.schemas.calls import CallError
 
 _STOPPED = CallError(code="ABORTED", type="UNKNOWN", message="the run was aborted")
@@ -21,6 +22,7 @@ def stop(draft: Draft, run_id: str, because: str, error: CallError = _STOPPED) -
     for item in awaited(draft.session, run_id):
         give_up(draft, item, error)
         draft.cancel(run, item.call_id, error.code.lower())
+    withdraw_all(draft, run_id, "run_ended")
     for node in run.graph.nodes.values():
         task = draft.run(run_id).task(node.id)
         if task.awaits_approval:

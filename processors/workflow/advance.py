@@ -27,7 +27,7 @@ def advance(draft: Draft, run_id: str) -> None:
     """Do everything that the run's state now allows; what is served at once may release more."""
     if awaited(draft.session, run_id):
         return
-    while draft.run(run_id).waits.pause is None:
+    while not draft.run(run_id).held:
         _take_branches(draft, run_id)
         run = draft.run(run_id)
         assert run.graph is not None

@@ -137,7 +137,11 @@ def _computed(expression: str, values: Values) -> Any | Missing:
         )
     except conditions.ConditionError as error:
         return Uncomputed(str(error))
-    return value if _is_exact(value) else Uncomputed(f"{expression!r} is beyond what every language counts")
+    return (
+        value
+        if _is_exact(value) or conditions.is_path(expression)
+        else Uncomputed(f"{expression!r} is beyond what every language counts")
+    )
 
 
 def _is_exact(value: Any) -> bool:

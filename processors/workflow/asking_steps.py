@@ -14,7 +14,7 @@ STEP_TIMEOUT_MS = 120_000
 
 def may_step(draft: Draft, run: Run) -> bool:
     """Whether a run without an open task goes on by asking its program."""
-    stopped = run.waits.abort is not None or draft.now_ms >= run.deadline_ms
+    stopped = run.waits.abort is not None or draft.now_ms >= run.deadline_ms or bool(run.first_failure)
     return run.sandbox is not None and not stopped and not run.unknown
 
 

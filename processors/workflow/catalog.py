@@ -26,7 +26,7 @@ from pml.schemas.catalog import (
 )
 from pml.schemas.identifiers import split_tool
 from pml.schemas.permissions import PermissionFile
-from pml.schemas.workflow import OnTimeout
+from pml.schemas.workflow import Approve, OnTimeout
 
 V = TypeVar("V")
 
@@ -55,6 +55,7 @@ class Policy:
     approval_timeout_ms: int = 300_000
     on_timeout: OnTimeout = "abort"
     four_eyes: bool = False
+    approve: Approve = "each"
 
     @property
     def budget(self) -> Budget:

@@ -77,15 +77,18 @@ def check_plan(workflow: Workflow, servers: Mapping[str, ServerTools], kept: Kep
     _check_order(workflow, kept.completed, kept.layers)
 
 
-def check_calls(workflow: Workflow, servers: Mapping[str, ServerTools], others: int) -> None:
-    """See that what a program calls next can be called; `others` is how many calls it made before.
+def check_calls(workflow: Workflow, servers: Mapping[str, ServerTools], before: Graph) -> None:
+    """See that what a program calls next can be called; `before` has its calls so far.
 
     Raises:
         WorkflowInvalid: as for a whole workflow, with the same codes.
     """
-    _check_shape(workflow, others)
+    _check_shape(workflow, len(before.nodes))
     _check_secrets(workflow)
+    _check_expressions(workflow)
+    _check_names(workflow, frozenset(before.nodes), frozenset(before.decisions))
     _check_tools(workflow, servers)
+    _check_order(workflow, frozenset(before.nodes))
 
 
 def _check_shape(workflow: Workflow, others: int = 0) -> None:
@@ -214,9 +217,11 @@ def _check_computed(task_id: str, name: str, item: Expression) -> None:
         raise WorkflowInvalid("BAD_EXPRESSION", message, node=task_id) from None
 
 
-def _check_names(workflow: Workflow, completed: frozenset[str] = frozenset()) -> None:
+def _check_names(
+    workflow: Workflow, completed: frozenset[str] = frozenset(), known: frozenset[str] = frozenset()
+) -> None:
     tasks = completed.union(task.id for task in workflow.tasks)
-    decisions = {item.id for item in workflow.decisions}
+    decisions = known.union(item.id for item in workflow.decisions)
     for name, needed in dependencies(workflow).items():
         _known("MISSING_DEPENDENCY", f"task {name} depends on", needed - tasks)
     for item in workflow.decisions:

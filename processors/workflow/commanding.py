@@ -14,11 +14,11 @@ from pml.processors.workflow.obedience import (
     SessionFull,
     command_hash,
     decision_of,
-    known_run,
 )
 from pml.processors.workflow.replanning import replan_run
 from pml.processors.workflow.resolving import resolve_task
 from pml.processors.workflow.retrying import retry_run
+from pml.processors.workflow.scoring import FORGOTTEN, score_run
 from pml.processors.workflow.starting import reject
 from pml.processors.workflow.state import Session
 from pml.schemas.commands import (
@@ -29,6 +29,7 @@ from pml.schemas.commands import (
     RunContinue,
     RunReplan,
     RunRetry,
+    RunScore,
     TaskResolve,
 )
 from pml.schemas.errors import Refused
@@ -39,13 +40,14 @@ _HANDLERS: dict[type[CommandData], Callable[[Draft, Command, Any, Decision], Non
     RunAbort: abort_run,
     RunReplan: replan_run,
     RunRetry: retry_run,
+    RunScore: score_run,
     TaskResolve: resolve_task,
     ApprovalDecide: decide_approval,
 }
 
 
 def obey(draft: Draft, command: Command, known: Session | None) -> bool:
-    """Do what a command asks for, or answer why not; whether it was done.
+    """Do what a command asks for, or answer why not; whether something may follow from it now.
 
     Args:
         draft: the answer so far.
@@ -54,14 +56,19 @@ def obey(draft: Draft, command: Command, known: Session | None) -> bool:
     """
     try:
         if known is not None and _obeyed_before(draft, command, known):
-            run = known_run(draft, command.run_id)
-            draft.emit(CommandAttached(status=run.status), run_id=run.run_id)
+            _attach(draft, command)
             return False
         _HANDLERS[type(command.data)](draft, command, command.data, decision_of(draft, command))
     except Refused as error:
         reject(draft, command.type, error, command.run_id)
         return False
-    return True
+    return not isinstance(command.data, RunScore)
+
+
+def _attach(draft: Draft, command: Command) -> None:
+    """The run as it is now; a score may be about one that the session does not remember."""
+    run = next((run for run in draft.runs if run.run_id == command.run_id), None)
+    draft.emit(CommandAttached(status=run.status if run else FORGOTTEN), run_id=command.run_id)
 
 
 def _obeyed_before(draft: Draft, command: Command, known: Session) -> bool:
@@ -70,10 +77,23 @@ def _obeyed_before(draft: Draft, command: Command, known: Session) -> bool:
         Conflict: the id was used for something else.
         SessionFull: the session cannot remember one more.
     """
-    before = known.obeyed.get(command.command_id)
+    before = known.hash_of(command.command_id)
     started = any(run.command_id == command.command_id for run in known.runs.values())
     if started or before not in {None, command_hash(draft, command)}:
         raise Conflict(f"{command.command_id} was sent before with other content; choose another command_id")
-    if before is None and len(known.obeyed) >= draft.catalog.policy.commands_remembered_max:
-        raise SessionFull(f"the session has obeyed {len(known.obeyed)} commands; use another session")
+    if before is None:
+        _check_room(draft, command, known)
     return before is not None
+
+
+def _check_room(draft: Draft, command: Command, known: Session) -> None:
+    """
+    Raises:
+        SessionFull: as many were obeyed as a session remembers; of scores it remembers as many more.
+    """
+    most = draft.catalog.policy.commands_remembered_max
+    if isinstance(command.data, RunScore):
+        if len(known.scores) >= most:
+            raise SessionFull(f"the session has {most} scores; send it again when it has rested for its time")
+    elif len(known.obeyed) >= most:
+        raise SessionFull(f"the session has obeyed {most} commands; use another session")

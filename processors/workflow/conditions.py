@@ -60,6 +60,12 @@ def nodes_of(expression: str) -> frozenset[str]:
     return frozenset(name for name in _names(parse(expression)) if name not in _CONSTANTS)
 
 
+def is_path(expression: str) -> bool:
+    """Whether nothing is computed: a value is taken as it is from where it lies."""
+    places = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Load)
+    return all(isinstance(part, places) for part in ast.walk(parse(expression)))
+
+
 def divides(expression: str) -> bool:
     """Whether a value may come out of a division: a whole one is another number in some languages."""
     return any(isinstance(part, (ast.Div, ast.Mod)) for part in ast.walk(parse(expression)))

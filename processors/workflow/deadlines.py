@@ -57,6 +57,9 @@ def _of_run(run: Run) -> Iterator[Deadline]:
             yield Deadline("retry", run.run_id, task_id, task.attempt, task.retry_ms)
         if task.approval is not None and task.awaits_approval:
             yield Deadline("approval", run.run_id, task.approval.approval_id, 0, task.approval.expires_ms)
+    asked = run.waits.asked
+    if asked is not None:
+        yield Deadline("approval", run.run_id, asked.approval_id, 0, asked.expires_ms)
     pause = run.waits.pause
     if pause is not None:
         yield Deadline("decision", run.run_id, pause.checkpoint_id, 0, pause.deadline_ms)

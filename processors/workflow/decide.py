@@ -16,7 +16,7 @@ from pml.processors.workflow.starting import reject, start_run
 from pml.processors.workflow.state import Session
 from pml.processors.workflow.verification import verify_hits
 from pml.schemas.calls import CallEnded
-from pml.schemas.commands import PLANNED_COMMANDS, Command, DeadlineReach, RunStart
+from pml.schemas.commands import Command, DeadlineReach, RunStart
 from pml.schemas.errors import Refused, UnknownMessage
 from pml.schemas.events import SpeculationUnbalanced
 
@@ -75,10 +75,6 @@ class _KeyMismatch(Refused):
     code = "KEY_MISMATCH"
 
 
-class _NotSupported(Refused):
-    code = "NOT_SUPPORTED"
-
-
 def living(session: Session | None, source: Input, catalog: Catalog) -> Session | None:
     """The session, unless it has ended: then a returning one begins a new life (rule 4)."""
     if session is None or session.live:
@@ -131,10 +127,6 @@ def _sweep(draft: Draft) -> None:
 
 
 def _reject_unreadable(draft: Draft, message: Unreadable) -> None:
-    if message.command_type in PLANNED_COMMANDS:
-        answer = _NotSupported(f"this release does not obey {message.command_type} yet")
-        reject(draft, message.command_type, answer, None)
-        return
     error = UnknownMessage(message.message)
     error.code = message.code
     reject(draft, message.command_type, error, None)

@@ -18,6 +18,7 @@ from pml.processors.workflow.graph import build
 from pml.processors.workflow.learning import domain_of, learned_name
 from pml.processors.workflow.state import (
     Accounts,
+    Approval,
     Call,
     Inquiry,
     Plan,
@@ -146,7 +147,7 @@ def _task_started(session: Session, event: e.Event, data: e.TaskStarted) -> Sess
         speculated=before.speculated or data.serves is not None,
         replaces=_replaces(session, event, data),
         earlier=before.earlier,
-        approval=before.approval if data.approval_id else None,
+        approval=_approval(before, data),
         crossed=data.effect == "write" and any_overlap(data.touches, unsettled_touches(session)),
     )
     if data.effect == "read":
@@ -154,6 +155,16 @@ def _task_started(session: Session, event: e.Event, data: e.TaskStarted) -> Sess
     crossed = _crossed(session, data.touches)
     started = _with_task(crossed, crossed.runs[run.run_id], data.task_id, task)
     return _without_overlapping(started, data.touches)
+
+
+def _approval(before: TaskState, data: e.TaskStarted) -> Approval | None:
+    """The word that a call began with; one that was given for several calls is for this one from here."""
+    if data.approval_id is None:
+        return None
+    own = before.approval
+    if own is not None and own.approval_id == data.approval_id:
+        return own
+    return Approval(data.approval_id, data.arguments_hash, data.definition, 0, granted=True)
 
 
 def _task_completed(session: Session, event: e.Event, data: e.TaskCompleted) -> Session:

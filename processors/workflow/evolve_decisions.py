@@ -9,7 +9,16 @@ from pml.processors.workflow.copying import replace
 from pml.processors.workflow.folding import address_of, run_of, with_run, without
 from pml.processors.workflow.graph import build, grown
 from pml.processors.workflow.learning import learned_name
-from pml.processors.workflow.state import Abort, Approval, Pause, Run, RunStatus, Session, TaskState
+from pml.processors.workflow.state import (
+    Abort,
+    Approval,
+    Asked,
+    Pause,
+    Run,
+    RunStatus,
+    Session,
+    TaskState,
+)
 from pml.schemas import events as e
 from pml.schemas.times import from_rfc3339
 from pml.schemas.workflow import Workflow
@@ -25,9 +34,14 @@ def remembered(session: Session, event: e.Event, data: e.Decided) -> Session:
     return replace(session, obeyed={**session.obeyed, event.command_id: data.command_hash})
 
 
+def _run_scored(session: Session, event: e.Event, data: e.RunScored) -> Session:
+    """A score is about a run and changes nothing of it; only that it was given is remembered."""
+    return replace(session, scores={**session.scores, event.command_id or "": data.command_hash})
+
+
 def ended_run(session: Session, run: Run, status: RunStatus) -> Session:
     """A run after its end. What may be taken up again keeps what that needs, of a bounded number of runs."""
-    waits = replace(run.waits, pause=None, abort=None, since_ms=None)
+    waits = replace(run.waits, pause=None, abort=None, since_ms=None, asked=None, consents={})
     ended = replace(run, status=status, waits=waits)
     if (status == "failed" and run.tasks) or ended.unknown:
         return _bounded(with_run(session, ended), but=run.run_id)
@@ -72,7 +86,7 @@ def _run_replanned(session: Session, event: e.Event, data: e.RunReplanned) -> Se
         replans=(*run.replans, address_of(data.payload_ref)),
         capability_id=None,
         first_failure="",
-        waits=replace(run.waits, cleared=first, replanned=event.seq),
+        waits=replace(run.waits, cleared=first, replanned=event.seq, consents={}),
     )
     return with_run(session, replanned)
 
@@ -80,7 +94,7 @@ def _run_replanned(session: Session, event: e.Event, data: e.RunReplanned) -> Se
 def _run_expanded(session: Session, event: e.Event, data: e.RunExpanded) -> Session:
     run = run_of(session, event)
     workflow = Workflow.model_validate(data.definition)
-    if data.mode == "sandbox":
+    if data.mode == "sandbox" or data.grows:
         assert run.graph is not None
         graph = grown(run.graph, workflow, data.number)
     else:
@@ -147,7 +161,10 @@ def _reopened(run: Run, data: e.Reopened) -> Run:
         layer=data.after_layer,
     )
     waits = replace(
-        run.waits, cleared=data.after_layer + 1, errors=min(run.waits.errors, len(failures(opened)))
+        run.waits,
+        cleared=data.after_layer + 1,
+        errors=min(run.waits.errors, len(failures(opened))),
+        consents={name: given for name, given in run.waits.consents.items() if name not in gone},
     )
     return replace(opened, waits=waits)
 
@@ -190,12 +207,17 @@ def waits_for_somebody(run: Run) -> bool:
 
 
 def waits_for_approval(run: Run, but: str = "") -> bool:
-    """Whether a person has been asked about one of its calls, the task `but` left aside."""
-    return any(task.awaits_approval for name, task in run.tasks.items() if name != but)
+    """Whether a person has been asked about calls of it, the request `but` left aside."""
+    return any(approval_id != but for approval_id in run.open_approvals())
 
 
 def _approval_requested(session: Session, event: e.Event, data: e.ApprovalRequested) -> Session:
     run, expires_ms = run_of(session, event), from_rfc3339(data.expires_at)
+    if data.calls is not None:
+        calls = {
+            call.task_id or call.tool: (call.arguments_hash or "", call.definition) for call in data.calls
+        }
+        return _with_waits(session, run, asked=Asked(data.approval_id, expires_ms, calls))
     approval = Approval(data.approval_id, data.arguments_hash, data.definition, expires_ms)
     asked = replace(run.task(data.task_id), approval=approval, retry_ms=None)
     return _with_approval(session, run, data.task_id, asked)
@@ -203,6 +225,9 @@ def _approval_requested(session: Session, event: e.Event, data: e.ApprovalReques
 
 def _approval_granted(session: Session, event: e.Event, data: e.ApprovalGranted) -> Session:
     run = run_of(session, event)
+    if _is_of_all(run, data):
+        consents = {**run.waits.consents, **_consents(run, bool(data.computed))}
+        return _with_waits(session, run, asked=None, consents=consents)
     task = run.task(data.task_id)
     assert task.approval is not None
     approved = replace(task, approval=replace(task.approval, granted=True))
@@ -211,7 +236,29 @@ def _approval_granted(session: Session, event: e.Event, data: e.ApprovalGranted)
 
 def _approval_denied(session: Session, event: e.Event, data: e.ApprovalSettled) -> Session:
     run = run_of(session, event)
+    if _is_of_all(run, data):
+        return _with_waits(session, run, asked=None)
     return _with_approval(session, run, data.task_id, replace(run.task(data.task_id), approval=None))
+
+
+def _is_of_all(run: Run, data: e.ApprovalSettled) -> bool:
+    return run.waits.asked is not None and run.waits.asked.approval_id == data.approval_id
+
+
+def _consents(run: Run, computed: bool) -> dict[str, Approval]:
+    """What a yes to several calls is good for: those whose arguments were shown, unless they said all."""
+    asked = run.waits.asked
+    assert asked is not None
+    return {
+        name: Approval(asked.approval_id, arguments_hash, definition, asked.expires_ms, granted=True)
+        for name, (arguments_hash, definition) in asked.calls.items()
+        if arguments_hash or computed
+    }
+
+
+def _with_waits(session: Session, run: Run, **changes: Any) -> Session:
+    changed = replace(run, waits=replace(run.waits, **changes))
+    return with_run(session, waiting_or_not(changed, session.last_event_ms))
 
 
 def _with_approval(session: Session, run: Run, task_id: str, task: TaskState) -> Session:
@@ -225,6 +272,7 @@ DECISIONS: dict[str, Callable[[Session, e.Event, Any], Session]] = {
     e.RunExpanded.TYPE: _run_expanded,
     e.RunReplanned.TYPE: _run_replanned,
     e.RunRetried.TYPE: _run_retried,
+    e.RunScored.TYPE: _run_scored,
     e.TaskResolved.TYPE: _task_resolved,
     e.ApprovalRequested.TYPE: _approval_requested,
     e.ApprovalGranted.TYPE: _approval_granted,

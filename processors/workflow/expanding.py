@@ -29,7 +29,7 @@ def expanded(
         WorkflowInvalid: they cannot run, or not with this context.
     """
     run = draft.run(run_id)
-    _check_parameters(parameters, full_context(draft.payload(run.payload)))
+    check_parameters(parameters, full_context(draft.payload(run.payload)))
     checked_graph(workflow, draft.catalog.servers)
     definition, number = safe_definition(workflow), len(run.replans) + 1
     graph = build(workflow, {}, number)
@@ -52,8 +52,9 @@ def with_options(draft: Draft, run_id: str, workflow: Workflow) -> Workflow:
     return workflow.model_copy(update={"options": graph.options})
 
 
-def _check_parameters(parameters: Iterable[StructureParameter], context: dict[str, Any]) -> None:
-    """
+def check_parameters(parameters: Iterable[StructureParameter], context: dict[str, Any]) -> None:
+    """See that all is given that a workflow or program takes.
+
     Raises:
         WorkflowInvalid: the context does not give all that is taken.
     """

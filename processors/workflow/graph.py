@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from pml.processors.workflow import conditions, references
@@ -149,12 +149,20 @@ def build(workflow: Workflow, kept: Mapping[str, Sequence[int]] = NOTHING, plan:
 
 
 def grown(graph: Graph, workflow: Workflow, plan: int) -> Graph:
-    """The graph with one layer more: what a program asked for next. Its first plan brings the options."""
-    layer = len(graph.layers)
-    new = {task.id: _node(task, frozenset(task.depends_on), layer, plan) for task in workflow.tasks}
-    layers = (*graph.layers, tuple(new)) if new else graph.layers
-    options = graph.options if graph.layers or new else workflow.options
-    return Graph({**graph.nodes, **new}, {}, layers, options)
+    """The graph with what a program asked for next, in the layers after all others.
+
+    That is one layer, or those of the capabilities that it calls. Its first plan brings the options.
+    """
+    known = dict.fromkeys(graph.nodes, (-1, 0))
+    asked = build(workflow, known, plan)
+    first = len(graph.layers)
+    nodes = {name: replace(node, layer=first + node.layer) for name, node in asked.nodes.items()}
+    return Graph(
+        {**graph.nodes, **nodes},
+        {**graph.decisions, **asked.decisions},
+        (*graph.layers, *asked.layers),
+        graph.options if graph.layers or nodes else workflow.options,
+    )
 
 
 def _node(task: Task, waits: frozenset[str], layer: int, plan: int) -> Node:

@@ -10,12 +10,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pml.processors.workflow.advance import advance, fail_run
+from pml.processors.workflow.advance import fail_run
+from pml.processors.workflow.beforehand import begin
 from pml.processors.workflow.draft import Draft, full_context
-from pml.processors.workflow.expanding import expanded, with_options
+from pml.processors.workflow.expanding import check_parameters, expanded, with_options
 from pml.processors.workflow.internal import ask_memory, begin_internal, end_with, error_of, give_up
 from pml.processors.workflow.settling import safe_error
 from pml.processors.workflow.state import Internal
+from pml.processors.workflow.stepping import begin_sandbox
 from pml.schemas.calls import CallEnded, CallError
 from pml.schemas.errors import PMLError, Refused, WorkflowInvalid
 from pml.schemas.events import RunExpanded
@@ -69,9 +71,13 @@ def end_match(draft: Draft, item: Internal, outcome: CallEnded) -> None:
     except PMLError as error:
         fail_run(draft, item.run_id, error)
         return
+    if begun is None:
+        assert answer.program is not None
+        begin_sandbox(draft, item.run_id, answer.program, answer.capability_id or "")
+        return
     draft.emit(begun, draft.run(item.run_id))
     ask_memory(draft, item.run_id)
-    advance(draft, item.run_id)
+    begin(draft, item.run_id)
 
 
 def give_up_match(draft: Draft, item: Internal) -> None:
@@ -80,8 +86,9 @@ def give_up_match(draft: Draft, item: Internal) -> None:
     fail_run(draft, item.run_id, Unmatched(_NO_ANSWER))
 
 
-def _begun(draft: Draft, run_id: str, answer: MatchAnswer) -> RunExpanded:
-    """
+def _begun(draft: Draft, run_id: str, answer: MatchAnswer) -> RunExpanded | None:
+    """The tasks of a capability; None where it is no DAG.
+
     Raises:
         WorkflowInvalid: nothing is meant for certain, or the context lacks something.
     """
@@ -89,6 +96,9 @@ def _begun(draft: Draft, run_id: str, answer: MatchAnswer) -> RunExpanded:
     if answer.missing:
         message = f"{answer.name} takes {', '.join(answer.missing)}, which the context does not give"
         raise WorkflowInvalid("MISSING_PARAMETER", message, missing=list(answer.missing), **details)
+    if answer.program is not None:
+        check_parameters(answer.parameters, full_context(draft.payload(draft.run(run_id).payload)))
+        return None
     if answer.workflow is None or answer.capability_id is None:
         reason = answer.reason or "no learned capability fits"
         message = f"{reason}; send code or a workflow with the intent"
@@ -111,7 +121,7 @@ def _answer(outcome: CallEnded) -> MatchAnswer:
 
 
 def _kept(answer: MatchAnswer) -> dict[str, Any]:
-    """What the log keeps of an answer: all but the workflow, which `run.expanded` has."""
-    told = answer.model_dump(mode="json", exclude={"workflow", "parameters"}, exclude_none=True)
+    """What the log keeps of an answer: all but the workflow or program, which `run.expanded` tells of."""
+    told = answer.model_dump(mode="json", exclude={"workflow", "program", "parameters"}, exclude_none=True)
     kept = sanitise(told)
     return kept if isinstance(kept, dict) else {}

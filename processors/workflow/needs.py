@@ -7,6 +7,7 @@ from pml.processors.workflow.inputs import Address, Input, Unreadable
 from pml.processors.workflow.state import Run, Session
 from pml.schemas.calls import CallEnded
 from pml.schemas.commands import Command, DeadlineReach, RunReplan, RunRetry, TaskResolve
+from pml.schemas.stepping import STEP_TOOL
 
 _OPENING = (RunReplan, RunRetry, TaskResolve)
 
@@ -30,12 +31,22 @@ def needs(session: Session | None, source: Input) -> set[Address]:
 
 
 def _opens(session: Session, run: Run, source: Input) -> bool:
-    """Whether an input may bring tasks of a run that are not open yet: a plan, a retry, an answer."""
+    """Whether an input may bring tasks of a run that are not open yet: a plan, a part, a retry, an answer."""
     message = source.message
     if isinstance(message, Command):
         asks = isinstance(message.data, DeadlineReach) and message.data.kind == "verify"
         return message.run_id == run.run_id and (asks or isinstance(message.data, _OPENING))
-    return isinstance(message, CallEnded) and bool(run.unknown) and _settles(session, message.call_id)
+    if not isinstance(message, CallEnded):
+        return False
+    return _is_part(session, run, message) or (bool(run.unknown) and _settles(session, message.call_id))
+
+
+def _is_part(session: Session, run: Run, outcome: CallEnded) -> bool:
+    """Whether a program with loops goes on; its new tasks read the results of those before."""
+    item = session.internals.get(outcome.call_id)
+    asked = item is not None and item.tool == STEP_TOOL and item.run_id == run.run_id
+    told = outcome.result.structured if outcome.result else None
+    return asked and isinstance(told, dict) and bool(told.get("unfolded"))
 
 
 def _settles(session: Session, call_id: str) -> bool:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 
-from pml.processors.workflow.advance import advance, fail_run
+from pml.processors.workflow.advance import fail_run
+from pml.processors.workflow.beforehand import begin
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.expanding import expanded
 from pml.processors.workflow.internal import ask_memory, begin_internal, end_with, error_of, give_up
@@ -54,7 +55,7 @@ def end_inlining(draft: Draft, item: Internal, outcome: CallEnded) -> None:
     end_with(draft, item, {}, None, outcome.duration_ms)
     draft.emit(begun, draft.run(item.run_id))
     ask_memory(draft, item.run_id)
-    advance(draft, item.run_id)
+    begin(draft, item.run_id)
 
 
 def give_up_inlining(draft: Draft, item: Internal) -> None:

@@ -21,6 +21,7 @@ from pml.processors.workflow.settling import (
     joined_tasks,
     unknown_task,
 )
+from pml.processors.workflow.shown import withdraw_all
 from pml.processors.workflow.starting import reject
 from pml.processors.workflow.state import Session
 from pml.schemas.calls import CallEnded, CallError
@@ -80,6 +81,7 @@ def _settled(draft: Draft, outcome: CallEnded) -> list[str]:
 
 
 def _fail_run(draft: Draft, run_id: str) -> None:
+    withdraw_all(draft, run_id, "run_ended")
     for task_id, task in draft.run(run_id).tasks.items():
         run = draft.run(run_id)
         if task.awaits_approval:

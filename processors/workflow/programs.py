@@ -11,14 +11,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pml.processors.workflow.advance import advance, fail_run
+from pml.processors.workflow.advance import fail_run
+from pml.processors.workflow.beforehand import begin
 from pml.processors.workflow.definitions import bounded, safe_argument, safe_text
-from pml.processors.workflow.draft import Draft
-from pml.processors.workflow.expanding import expanded, with_options
+from pml.processors.workflow.draft import Draft, full_context
+from pml.processors.workflow.expanding import check_parameters, expanded, with_options
 from pml.processors.workflow.internal import ask_memory, begin_internal, end_with, error_of, give_up
 from pml.processors.workflow.settling import safe_error
 from pml.processors.workflow.state import Internal
-from pml.processors.workflow.stepping import begin_sandbox
+from pml.processors.workflow.stepping import REASONS_SHOWN, begin_sandbox
 from pml.schemas.analysis import ANALYSE_TOOL, AnalyseAnswer
 from pml.schemas.calls import CallEnded, CallError
 from pml.schemas.commands import Code
@@ -72,11 +73,12 @@ def end_analysis(draft: Draft, item: Internal, outcome: CallEnded) -> None:
         return
     end_with(draft, item, kept, None, outcome.duration_ms)
     if begun is None:
-        begin_sandbox(draft, item.run_id, answer)
+        assert answer.program is not None
+        begin_sandbox(draft, item.run_id, answer.program, answer.capability_id)
         return
     draft.emit(begun, draft.run(item.run_id))
     ask_memory(draft, item.run_id)
-    advance(draft, item.run_id)
+    begin(draft, item.run_id)
 
 
 def give_up_analysis(draft: Draft, item: Internal) -> None:
@@ -99,12 +101,15 @@ def _answer(outcome: CallEnded) -> AnalyseAnswer:
 
 
 def _begun(draft: Draft, run_id: str, answer: AnalyseAnswer) -> RunExpanded | None:
-    """The tasks of a program; None where it is no DAG.
+    """The tasks of a program; None where they come in parts.
 
     Raises:
         WorkflowInvalid: they cannot run, or not with this context.
     """
     if answer.workflow is None:
+        if answer.mode == "dag":
+            start = draft.payload(draft.run(run_id).payload)
+            check_parameters(answer.structure.parameters, full_context(start))
         return None
     workflow = with_options(draft, run_id, answer.workflow)
     return expanded(draft, run_id, workflow, answer.structure.parameters, answer.capability_id)
@@ -123,6 +128,8 @@ def _kept(draft: Draft, run_id: str, answer: AnalyseAnswer) -> dict[str, Any]:
         "mode": answer.mode,
         "structure": _safe_structure(answer.structure).model_dump(mode="json", exclude_none=True),
     }
+    if answer.reasons:
+        kept["reasons"] = [safe_text(reason) or "" for reason in answer.reasons[:REASONS_SHOWN]]
     told = {"intent": safe_text(start.intent), "source": safe_text(start.code.source)}
     return bounded(kept, "the structure of the program") | told
 

@@ -22,6 +22,7 @@ from pml.processors.workflow.state import (
     Abort,
     Accounts,
     Approval,
+    Asked,
     Call,
     Counts,
     Inquiry,
@@ -88,6 +89,7 @@ def encode_session(session: Session) -> bytes:
         "doubtful": session.doubtful,
         **({"obeyed": session.obeyed} if session.obeyed else {}),
         **({"paces": session.paces} if session.paces else {}),
+        **({"scores": session.scores} if session.scores else {}),
         "topics": topics,
     }
     if session.verifications:
@@ -133,6 +135,7 @@ def decode_session(data: bytes, definitions: Callable[[str], bytes | None]) -> S
         influences=record.get("influences", {}),
         verifications={item.call.call_id: item for item in again},
         paces=record.get("paces", {}),
+        scores=record.get("scores", {}),
         inquiries={row[0]: _inquiry_in(row[1:]) for row in record.get("inquiries", ())},
     )
 
@@ -170,7 +173,7 @@ def _graph(item: list[Any], definitions: Callable[[str], bytes | None]) -> Graph
     live, kept = item[1] in {"running", "waiting"}, bool(item[11])
     if not (live or kept):
         return None
-    replans = item[18][-1] if len(item) > 18 and item[18] else []
+    replans = item[18][7] if len(item) > 18 and item[18] else []
     if _sandbox(item):
         return _grown(item[0], len(replans), definitions)
     name = f"{item[0]}/{len(replans)}" if replans else item[0]
@@ -245,11 +248,26 @@ def _waits_out(run: Run, topics: list[str]) -> list[Any]:
         _values(abort) if abort else None,
         waits.replanned,
         [_address_out(address, topics) for address in run.replans],
+        *_words_out(waits),
     ]
 
 
+def _words_out(waits: Waits) -> list[Any]:
+    """What a person is asked, or said, about several calls; left out where it is nothing."""
+    if waits.asked is None and not waits.consents:
+        return []
+    consents = {name: _values(given) for name, given in waits.consents.items()}
+    return [_values(waits.asked) if waits.asked else None, consents]
+
+
+def _asked_in(row: list[Any]) -> Asked:
+    approval_id, expires_ms, calls = row
+    return Asked(approval_id, expires_ms, {name: (hashed, known) for name, (hashed, known) in calls.items()})
+
+
 def _waits_in(row: list[Any]) -> Waits:
-    checkpoints, cleared, errors, since_ms, pause, abort, replanned, _ = row
+    checkpoints, cleared, errors, since_ms, pause, abort, replanned = row[:7]
+    asked, consents = row[8:10] if len(row) > 8 else (None, {})
     return Waits(
         checkpoints,
         cleared,
@@ -258,11 +276,13 @@ def _waits_in(row: list[Any]) -> Waits:
         Pause(*pause) if pause else None,
         Abort(*abort) if abort else None,
         replanned,
+        _asked_in(asked) if asked else None,
+        {name: Approval(*given) for name, given in consents.items()},
     )
 
 
 def _replans_in(row: list[Any], topics: list[str]) -> tuple[Address, ...]:
-    return tuple(_address_in(address, topics) for address in row[-1])
+    return tuple(_address_in(address, topics) for address in row[7])
 
 
 def _run_in(item: list[Any], topics: list[str], graph: Graph | None) -> Run:

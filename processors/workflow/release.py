@@ -5,7 +5,7 @@ from __future__ import annotations
 from pml.processors.speculation.guard import may_be_early
 from pml.processors.speculation.touches import any_overlap
 from pml.processors.workflow.calls import Wanted, call_run
-from pml.processors.workflow.consent import ask, given
+from pml.processors.workflow.consent import ask, given, word_for
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.evolve import joined_calls
 from pml.processors.workflow.graph import OTHERWISE, Node
@@ -103,7 +103,7 @@ def start_task(draft: Draft, run_id: str, prepared: Prepared, attempt: int, fres
 
     `fresh` asks for a real call whatever the cache holds.
     """
-    if not given(draft.run(run_id).task(prepared.node.id), prepared):
+    if not given(draft.run(run_id), prepared):
         ask(draft, run_id, prepared)
         return
     reusable = prepared.reads and not fresh and prepared.consent is None
@@ -165,7 +165,7 @@ def _emit_started(
     entry: Speculation | None = None,
 ) -> None:
     run = draft.run(run_id)
-    approval = run.task(prepared.node.id).approval
+    approval = word_for(run, prepared) if prepared.consent else None
     fields = started_fields(draft, prepared)
     if entry is not None and entry.status == "running":
         fields["call_id"] = entry.call.call_id
@@ -177,7 +177,7 @@ def _emit_started(
             serves=entry.call.started_seq if entry else None,
             served_by=served_by,
             speculable=run.task(prepared.node.id).speculable,
-            approval_id=approval.approval_id if prepared.consent and approval else None,
+            approval_id=approval.approval_id if approval else None,
             eligible=_eligible(draft, run, prepared) or None,
         ),
         run,
@@ -189,11 +189,18 @@ def _eligible(draft: Draft, run: Run, prepared: Prepared) -> bool:
     node = prepared.node
     if node.layer == 0 or prepared.consent is not None or run.speculation != "on":
         return False
-    if run.sandbox is not None and not run.task(node.id).speculated:
+    if run.sandbox is not None and _is_first_asked(run, node) and not run.task(node.id).speculated:
         return False  # nobody knew of it before its turn
     if draft.catalog.mode_of(draft.session.tenant, node.tool) != "on":
         return False
     return may_be_early(prepared.granted, bool(node.references)).allowed
+
+
+def _is_first_asked(run: Run, node: Node) -> bool:
+    """Whether a program in the sandbox asked for it just now; what follows in a capability was known."""
+    assert run.graph is not None
+    before = run.graph.layers[node.layer - 1]
+    return all(run.graph.nodes[name].plan != node.plan for name in before)
 
 
 def _repeatable(prepared: Prepared) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pml.processors.workflow.advance import advance
+from pml.processors.workflow.beforehand import begin
 from pml.processors.workflow.check import Kept, check_plan
 from pml.processors.workflow.checkpoints import pause
 from pml.processors.workflow.deciding import record_choice, waiting_at
@@ -12,6 +12,7 @@ from pml.processors.workflow.folding import coordinate_of
 from pml.processors.workflow.graph import Graph, as_task, build
 from pml.processors.workflow.obedience import Decision, NotWaiting, live_run
 from pml.processors.workflow.settling import discard_all
+from pml.processors.workflow.shown import withdraw_all
 from pml.processors.workflow.state import Run
 from pml.schemas import workflow as definitions
 from pml.schemas.commands import Command, RunReplan
@@ -54,6 +55,7 @@ def replan_run(draft: Draft, command: Command, data: RunReplan, decision: Decisi
     graph = build(workflow, places, number)
     record_choice(draft, run, "replan", decision)
     discard_all(draft, run.run_id, "replanned")
+    withdraw_all(draft, run.run_id, "replanned")
     replanned = RunReplanned(
         **decision.fields(),
         checkpoint_id=run.waits.pause.checkpoint_id,
@@ -68,8 +70,7 @@ def replan_run(draft: Draft, command: Command, data: RunReplan, decision: Decisi
     draft.emit(replanned, run)
     if data.hold:
         pause(draft, run.run_id, "replanned", draft.run(run.run_id).waits.cleared)
-    else:
-        advance(draft, run.run_id)
+    begin(draft, run.run_id)
 
 
 def _check(draft: Draft, run: Run, data: RunReplan) -> None:

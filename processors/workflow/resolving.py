@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from pml.processors.workflow.advance import advance
+from pml.processors.workflow.beforehand import begin
 from pml.processors.workflow.consent import NOBODY
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.folding import coordinate_of
@@ -105,7 +106,8 @@ def _has_room(draft: Draft) -> bool:
 def _go_on(draft: Draft, run_id: str, revived_by: Decision | None) -> None:
     if revived_by is not None:
         take_up(draft, draft.run(run_id), (), revived_by)
-    if draft.run(run_id).live:
+        begin(draft, run_id)
+    elif draft.run(run_id).live:
         advance(draft, run_id)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pml.processors.workflow.advance import advance
+from pml.processors.workflow.beforehand import begin
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.graph import Graph
 from pml.processors.workflow.obedience import Decision, NotWaiting, known_run
@@ -42,7 +42,7 @@ def retry_run(draft: Draft, command: Command, _: RunRetry, decision: Decision) -
         raise OutcomeUnknown(f"nobody knows whether {names} happened; settle it first: pml run resolve")
     check_room(draft)
     take_up(draft, run, with_dependents(run, graph, unfinished(run, graph)), decision)
-    advance(draft, run.run_id)
+    begin(draft, run.run_id)
 
 
 def kept_graph(run: Run) -> Graph:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pml.processors.capabilities.identity import workflow_capability_id
-from pml.processors.workflow.advance import advance
+from pml.processors.workflow.beforehand import begin
 from pml.processors.workflow.check import checked_graph
 from pml.processors.workflow.definitions import (
     DEFINITION_BYTES_MAX,
@@ -38,7 +38,7 @@ def start_run(draft: Draft, command: Command, data: RunStart, known: Session | N
     """Begin a run, or answer why not. `known` is the session before this input, if it lives."""
     run_id = command.run_id or derived_run_id(command.tenant, command.session_id, command.command_id)
     content = content_hash(draft, data)
-    if known is not None and command.command_id in known.obeyed:
+    if known is not None and known.hash_of(command.command_id) is not None:
         reject(draft, command.type, Conflict(_USED.format(command.command_id)), run_id)
         return
     earlier = _earlier(known, run_id, command.command_id)
@@ -58,7 +58,7 @@ def start_run(draft: Draft, command: Command, data: RunStart, known: Session | N
         begin_inlining(draft, run_id)
     else:
         ask_memory(draft, run_id)
-        advance(draft, run_id)
+        begin(draft, run_id)
 
 
 def content_hash(draft: Draft, data: RunStart) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -46,13 +46,29 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A person's word that a task waits for, or has: for exactly these arguments and this definition."""
+    """A person's word that a task waits for, or has: for exactly these arguments and this definition.
+
+    Without a hash it is for whatever arguments the call turns out to have.
+    """
 
     approval_id: str
     arguments_hash: str
     definition: str
     expires_ms: int
     granted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A person is asked about several calls before any of them begins.
+
+    `calls` has the hash of the arguments, empty where they are not known yet, and the definition of each, by
+    task; of a program in the sandbox by tool.
+    """
+
+    approval_id: str
+    expires_ms: int
+    calls: Mapping[str, tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +96,8 @@ class Waits:
 
     `checkpoints` counts those reached, `cleared` is the layer that the last decision released, `errors`
     how many tasks had failed when somebody was asked last, `since_ms` when the run began to wait,
-    `replanned` the seq of the newest replan.
+    `replanned` the seq of the newest replan. `asked` holds everything up that has not begun; `consents` is
+    what came of it, by task, or by tool.
     """
 
     checkpoints: int = 0
@@ -90,6 +107,8 @@ class Waits:
     pause: Pause | None = None
     abort: Abort | None = None
     replanned: int = -1
+    asked: Asked | None = None
+    consents: Mapping[str, Approval] = field(default_factory=dict)
 
 
 NO_WAITS = Waits()
@@ -294,6 +313,19 @@ class Run:
         task = self.task(task_id)
         return task.status == "pending" and task.attempt == task.earlier and task.approval is None
 
+    @property
+    def held(self) -> bool:
+        """Whether nothing new begins before somebody has decided."""
+        return self.waits.pause is not None or self.waits.asked is not None
+
+    def open_approvals(self) -> Iterator[str]:
+        """The requests that no person has answered yet."""
+        if self.waits.asked is not None:
+            yield self.waits.asked.approval_id
+        for task in self.tasks.values():
+            if task.approval is not None and task.awaits_approval:
+                yield task.approval.approval_id
+
     def task(self, task_id: str) -> TaskState:
         """How far a task is."""
         return self.tasks.get(task_id, PENDING)
@@ -338,7 +370,8 @@ class Internal:
 class Session:
     """One agent conversation of a tenant, in one life (epoch).
 
-    `obeyed` holds the hash of each command that settled something, by its id (rule 4).
+    `obeyed` holds the hash of each command that settled something, by its id (rule 4); `scores` that of each
+    `run.score`, apart, so that who judges takes no room from who decides.
     `internals` are calls of the server `pml` that run, by call id. `influences` is what memory answered to
     live runs: by run and tool, what the past adds to a confidence. `inquiries` are by the unknown call.
     `paces` is how long tools took last of which shadow mode planned a call, in milliseconds.
@@ -360,6 +393,11 @@ class Session:
     verifications: Mapping[str, Verification] = field(default_factory=dict)
     inquiries: Mapping[str, Inquiry] = field(default_factory=dict)
     paces: Mapping[str, float] = field(default_factory=dict)
+    scores: Mapping[str, str] = field(default_factory=dict)
+
+    def hash_of(self, command_id: str) -> str | None:
+        """The content of a command that was obeyed before, hashed; None where none of this id was."""
+        return self.obeyed.get(command_id) or self.scores.get(command_id)
 
     @property
     def live(self) -> bool:

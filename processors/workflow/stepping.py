@@ -11,22 +11,24 @@ from typing import Any
 from pydantic import ValidationError
 
 from pml.processors.workflow.advance import advance, fail_run, summary
+from pml.processors.workflow.beforehand import begin
 from pml.processors.workflow.check import check_calls
 from pml.processors.workflow.definitions import safe_definition, safe_text
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.folding import coordinate_of
+from pml.processors.workflow.graph import grown
 from pml.processors.workflow.internal import end_with, error_of, give_up
 from pml.processors.workflow.settling import discard_all, safe_error
 from pml.processors.workflow.state import Internal, Run
-from pml.schemas.analysis import AnalyseAnswer
 from pml.schemas.calls import CallEnded, CallError
 from pml.schemas.errors import PMLError, Refused
 from pml.schemas.events import RunCompleted, RunExpanded
-from pml.schemas.sanitiser import sanitise
-from pml.schemas.stepping import ProgramError, StepAnswer
+from pml.schemas.sanitiser import sanitise, sanitise_text
+from pml.schemas.stepping import ProgramError, SandboxProgram, StepAnswer
 from pml.schemas.workflow import Task, Workflow
 
 REASONS_SHOWN = 20
+ERROR_BYTES_MAX = 2_048
 # Layers order the calls; two of 200 would have 40,000 edges between them.
 DEPENDENCIES_SHOWN = 10
 _NO_ANSWER = CallError(
@@ -54,33 +56,41 @@ class ProgramFailed(Refused):
         self.code = error.code
 
 
-def begin_sandbox(draft: Draft, run_id: str, answer: AnalyseAnswer) -> None:
-    """Say that a program runs in the sandbox, and why; it has no tasks before it asks for some."""
+def begin_sandbox(draft: Draft, run_id: str, program: SandboxProgram, capability_id: str) -> None:
+    """Say that a program runs in the sandbox, and why; it has no tasks before it asks for some.
+
+    Args:
+        program: which the input that is being decided has written down in full.
+    """
     run = draft.run(run_id)
     assert run.graph is not None
     draft.emit(
         RunExpanded(
             number=len(run.replans) + 1,
-            workflow_type=answer.capability_id,
+            capability_id=capability_id,
+            workflow_type=capability_id,
             definition=safe_definition(Workflow(options=run.graph.options)),
             kept={},
             payload_ref=coordinate_of(draft.source.address),
             layers=0,
             tasks=0,
-            mode="sandbox",
-            reasons=tuple(safe_text(reason) or "" for reason in answer.reasons[:REASONS_SHOWN]),
-            language=answer.language,
+            mode=None if program.structure else "sandbox",
+            grows=True if program.structure else None,
+            reasons=None
+            if program.structure
+            else tuple(safe_text(reason) or "" for reason in program.reasons[:REASONS_SHOWN]),
+            language=program.language,
         ),
         run,
     )
-    advance(draft, run_id)
+    begin(draft, run_id, program.tools)
 
 
 def end_step(draft: Draft, item: Internal, outcome: CallEnded) -> None:
     """The program waits for calls, which begin, or has come to its end, and its run with it."""
     try:
         answer = _answer(outcome)
-        expanded = None if answer.workflow is None else _expanded(draft, item.run_id, answer.workflow)
+        expanded = None if answer.workflow is None else _expanded(draft, item.run_id, answer)
     except PMLError as error:
         _fail(draft, item, error, outcome.duration_ms)
         return
@@ -92,7 +102,7 @@ def end_step(draft: Draft, item: Internal, outcome: CallEnded) -> None:
     end_with(draft, item, {"calls": 0}, None, outcome.duration_ms)
     discard_all(draft, item.run_id, reason="unused")
     run = draft.run(item.run_id)
-    draft.emit(RunCompleted(**summary(draft, run), result=_safe_result(answer.value)), run)
+    draft.emit(RunCompleted(**summary(draft, run), **_came_to(answer)), run)
 
 
 def give_up_step(draft: Draft, item: Internal) -> None:
@@ -126,25 +136,29 @@ def _answer(outcome: CallEnded) -> StepAnswer:
     return answer
 
 
-def _expanded(draft: Draft, run_id: str, workflow: Workflow) -> RunExpanded:
+def _expanded(draft: Draft, run_id: str, answer: StepAnswer) -> RunExpanded:
     """
     Raises:
         WorkflowInvalid: the program asks for a tool that nobody lists, or for more than a run may have.
     """
-    run = draft.run(run_id)
+    run, workflow = draft.run(run_id), answer.workflow
     assert run.graph is not None
-    check_calls(workflow, draft.catalog.servers, len(run.graph.nodes))
+    assert workflow is not None
+    check_calls(workflow, draft.catalog.servers, run.graph)
     after = _completed_last(run)
-    tasks = tuple(_task(task, after) for task in workflow.tasks)
+    tasks = workflow.tasks if answer.unfolded else tuple(_task(task, after) for task in workflow.tasks)
+    number, wanted = len(run.replans) + 1, Workflow(tasks=tasks, decisions=workflow.decisions)
     return RunExpanded(
-        number=len(run.replans) + 1,
+        number=number,
+        capability_id=run.capability_id,
         workflow_type=run.workflow_type,
-        definition=safe_definition(Workflow(tasks=tasks)),
+        definition=safe_definition(wanted),
         kept={},
         payload_ref=coordinate_of(draft.source.address),
-        layers=len(run.graph.layers) + 1,
+        layers=len(grown(run.graph, wanted, number).layers),
         tasks=len(run.graph.nodes) + len(tasks),
-        mode="sandbox",
+        mode=None if answer.unfolded else "sandbox",
+        grows=True if answer.unfolded else None,
     )
 
 
@@ -158,7 +172,16 @@ def _completed_last(run: Run) -> tuple[str, ...]:
 
 def _task(task: Task, after: tuple[str, ...]) -> Task:
     """Only what the program does not catch fails its run."""
-    return task.model_copy(update={"depends_on": after, "safe_to_fail": True})
+    follows = task.depends_on or after
+    return task.model_copy(update={"depends_on": follows, "safe_to_fail": True})
+
+
+def _came_to(answer: StepAnswer) -> dict[str, Any]:
+    if answer.value_error is not None:
+        return {"result_error": sanitise_text(answer.value_error, ERROR_BYTES_MAX)}
+    if answer.unfolded and answer.value is None:
+        return {}
+    return {"result": _safe_result(answer.value)}
 
 
 def _safe_result(value: Any) -> Any:

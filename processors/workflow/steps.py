@@ -20,7 +20,9 @@ def step_request(run: Run) -> StepRequest:
         StepTaken(answer=coordinate_of(run.written_at(number)), results=tuple(results))
         for number, results in given.items()
     )
-    return StepRequest(language=run.sandbox, start=coordinate_of(run.payload), taken=tuple(taken))
+    return StepRequest(
+        start=coordinate_of(run.payload), program=coordinate_of(run.written_at(1)), taken=tuple(taken)
+    )
 
 
 def _given(task: TaskState) -> Given:

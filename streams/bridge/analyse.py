@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from pml.processors.capabilities.analysing import analysed
+from pml.processors.capabilities.inlining import Find
+from pml.processors.capabilities.linking import with_linked
 from pml.processors.capabilities.provides import ToolSchemas
 from pml.schemas.analysis import AnalyseRequest
 from pml.schemas.calls import CallRun
 from pml.schemas.catalog import ServerTools
 from pml.schemas.workflow import Workflow
+
+T = TypeVar("T")
+
+
+class Capabilities(Protocol):
+    """The capabilities of tenants, by name or id."""
+
+    async def workflow(self, tenant: str, workflow: Workflow) -> Workflow:
+        """A workflow of a tenant with tasks of tools only."""
+
+    async def look(self, tenant: str, question: Callable[[Find], T]) -> T:
+        """What a function of a tenant's capabilities comes to."""
 
 
 class Analyse:
@@ -20,15 +34,15 @@ class Analyse:
 
     Args:
         servers: what is listed now; the schemas of its tools say who provides what.
-        inline: puts the tasks of a tenant's capabilities in the place of their calls.
+        capabilities: those of tenants, for the programs that call them.
     """
 
     def __init__(
         self,
         servers: Callable[[], Iterable[ServerTools]],
-        inline: Callable[[str, Workflow], Awaitable[Workflow]],
+        capabilities: Capabilities,
     ) -> None:
-        self._servers, self._inline = servers, inline
+        self._servers, self._capabilities = servers, capabilities
         self._thread = ThreadPoolExecutor(1, "pml-analyse")
 
     async def __call__(self, run: CallRun) -> dict[str, Any]:
@@ -44,8 +58,12 @@ class Analyse:
         schemas = dict(_schemas(self._servers()))
         work = asyncio.get_running_loop().run_in_executor(self._thread, analysed, request, schemas)
         answer = await work
+        if answer.structure.capabilities:
+            answer = await self._capabilities.look(
+                run.tenant, lambda find: with_linked(answer, request.source, find)
+            )
         if answer.workflow is not None:
-            workflow = await self._inline(run.tenant, answer.workflow)
+            workflow = await self._capabilities.workflow(run.tenant, answer.workflow)
             answer = answer.model_copy(update={"workflow": workflow})
         return answer.model_dump(mode="json")
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from pml.processors.capabilities.inlining import inlined
+from pml.processors.capabilities.inlining import Find, inlined
 from pml.schemas.calls import CallRun
 from pml.schemas.inlining import InlineAnswer, InlineRequest
 from pml.schemas.workflow import Workflow
 from pml.streams.discovery.finder import Finder
 
+T = TypeVar("T")
+
 
 class Inline:
-    """The service `pml:inline`."""
+    """The service `pml:inline`; others that need a tenant's capabilities ask it too."""
 
     def __init__(self, finder: Finder) -> None:
         self._finder = finder
@@ -37,6 +40,12 @@ class Inline:
         """
         if not workflow.calls_capabilities:
             return workflow
-        return await self._finder.look(
-            lambda library: inlined(workflow, lambda name: library.find(tenant, name))
-        )
+        return await self.look(tenant, lambda find: inlined(workflow, find))
+
+    async def look(self, tenant: str, question: Callable[[Find], T]) -> T:
+        """What a function of a tenant's capabilities comes to.
+
+        Raises:
+            BrokerUnavailable: the catalog cannot be read.
+        """
+        return await self._finder.look(lambda library: question(lambda name: library.find(tenant, name)))

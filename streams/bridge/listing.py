@@ -9,7 +9,7 @@ import mcp_types as types
 import orjson
 
 from pml.schemas.catalog import ServerTools, Tool, ToolHints
-from pml.streams.bridge.servers_file import ServerSpec
+from pml.streams.bridge.server_specs import ServerSpec
 
 ERROR_MAX_CHARACTERS = 500
 

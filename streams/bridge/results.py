@@ -12,6 +12,12 @@ from pydantic import BaseModel, ValidationError
 
 from pml.processors.workflow.errors import ErrorType, classify
 from pml.schemas.calls import CallError, CallStatus, ToolResult
+from pml.streams.bridge.http_failure import (
+    ANSWER_LOST,
+    CREDENTIALS_REFUSED,
+    REQUEST_REFUSED,
+    SERVER_BUSY,
+)
 from pml.streams.bridge.stdio import RESULT_TOO_LARGE, RESULT_UNREADABLE
 
 # An error's text goes into the log cut to 2 KB; a little more keeps what redaction may remove.
@@ -75,8 +81,18 @@ def failure_of(error: Exception, server: str) -> Answer:
             return failed(
                 "CONNECTION_LOST",
                 "NETWORK",
-                f"the MCP server {server} ended during the call; see log/mcp/{server}.log",
+                f"the MCP server {server} ended during the call; its log: log/mcp/{server}.log",
             )
+        case MCPError(code=code, message=message) if code == ANSWER_LOST:
+            return failed("CONNECTION_LOST", "NETWORK", f"the MCP server {server}: {message}")
+        case MCPError(code=code, message=message) if code == CREDENTIALS_REFUSED:
+            return failed("CREDENTIALS_REFUSED", "PERMISSION", f"the MCP server {server}: {message}")
+        case MCPError(code=code, message=message) if code == REQUEST_REFUSED:
+            return failed("REQUEST_REFUSED", "VALIDATION", f"the MCP server {server}: {message}")
+        case MCPError(code=code, message=message) if code == SERVER_BUSY:
+            return failed("SERVER_BUSY", "NETWORK", f"the MCP server {server}: {message}")
+        case MCPError(code=types.PARSE_ERROR, message=message) if message.startswith("Failed to parse"):
+            return failed("RESULT_UNREADABLE", "VALIDATION", f"{server} answered in a wrong shape")
         case MCPError(code=code, message=message) if code == RESULT_TOO_LARGE:
             return _oversized(message)
         case MCPError(code=code, message=message) if code == RESULT_UNREADABLE:

@@ -110,10 +110,10 @@ class Bridge:
         recall = Recall(settings)
         finder = Finder(settings)
         inline = Inline(finder)
-        analyse = Analyse(lambda: [server.record for server in self._servers.values()], inline.workflow)
+        analyse = Analyse(lambda: [server.record for server in self._servers.values()], inline)
         match = Match(finder, inline, settings.capabilities.match_threshold)
         programs = Programs(settings.sandbox, self._reaper, settings.data_dir / "interpreters")
-        steps = Steps(settings, kafka.tails, programs)
+        steps = Steps(settings, kafka.tails, programs, inline)
         builtin = Builtin(
             {"recall": recall, "analyse": analyse, "inline": inline, "match": match, "step": steps}
         )

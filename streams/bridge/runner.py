@@ -16,7 +16,8 @@ from pml.streams.bridge.call import Call, ended, overdue
 from pml.streams.bridge.claims import Claims
 from pml.streams.bridge.results import Answer, answer_of, failure_of, timed_out
 from pml.streams.bridge.server import Server
-from pml.streams.bridge.session import ServerUnavailable, Session
+from pml.streams.bridge.session import Session
+from pml.streams.bridge.unavailable import ServerUnavailable
 from pml.streams.clock import Clock, now_ms
 from pml.streams.crash_points import crash_point
 
@@ -53,11 +54,22 @@ class Runner:
         if call.ticket.server == INTERNAL_SERVER:
             return await self._builtin.run(run, to_rfc3339(self._now_ms()))
         try:
-            async with self._servers[call.ticket.server].session(run.tenant, run.session_id) as session:
-                return await self._claim_and_call(call, claims, session)
+            return await self._in_session(call, claims)
         except ServerUnavailable as error:
             failure = CallError(code=error.code, type="NETWORK", message=error.message, retryable=True)
             return ended(run, "not_started", error=failure)
+
+    async def _in_session(self, call: Call, claims: Claims) -> CallEnded | None:
+        """In the session that there is; in a new one where that had ended before the call was sent."""
+        run, server = call.run, self._servers[call.ticket.server]
+        async with server.session(run.tenant, run.session_id) as session:
+            try:
+                return await self._claim_and_call(call, claims, session)
+            except ServerUnavailable:
+                if session.closed_by_us:
+                    raise
+        async with server.session(run.tenant, run.session_id) as session:
+            return await self._claim_and_call(call, claims, session)
 
     async def close(self) -> None:
         """Wait no longer for late answers."""
@@ -66,7 +78,7 @@ class Runner:
         await asyncio.gather(*self._late, return_exceptions=True)
 
     async def _claim_and_call(self, call: Call, claims: Claims, session: Session) -> CallEnded | None:
-        if call.unsafe:
+        if call.unsafe and not call.started:
             crash_point("bridge.before_claim")
             call.started = True
             if not await claims.claim(call.run, call.offset):
@@ -105,7 +117,7 @@ class Runner:
             raise
         except Exception as error:
             return failure_of(error, call.ticket.server)
-        self._servers[call.ticket.server].answered()
+        self._servers[call.ticket.server].answered(call.run.tenant)
         return answer
 
     async def _answer_late(self, call: Call, request: Request, started_at: str, began_s: float) -> None:

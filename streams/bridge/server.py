@@ -6,15 +6,18 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
 from pml.schemas.catalog import ServerTools
 from pml.streams.bridge.backoff import Backoff
+from pml.streams.bridge.http import http_transport
 from pml.streams.bridge.listing import listed, unavailable
-from pml.streams.bridge.servers_file import ServerSpec
-from pml.streams.bridge.session import ServerUnavailable, Session
-from pml.streams.bridge.stdio import StdioOptions
+from pml.streams.bridge.server_specs import HttpServer, ServerSpec
+from pml.streams.bridge.session import Connect, Session
+from pml.streams.bridge.stdio import StdioOptions, stdio_transport
+from pml.streams.bridge.unavailable import ServerUnavailable
 from pml.streams.telemetry import MCP_SERVER_UP
 
 # A call may wait this long for a server that may not be started again yet; beyond it fails at once.
@@ -46,7 +49,8 @@ class Server:
         self.record = unavailable(name, spec, self.concurrency, "it was not started yet")
         self._sessions: dict[Scope, Session] = {}
         self._opening: dict[Scope, asyncio.Task[Session]] = {}
-        self._backoff = Backoff()
+        self._backoffs: dict[str, Backoff] = {}
+        self._leaving: set[Session] = set()
         self._closing = False
         self._listing: asyncio.Task[None] | None = None
 
@@ -69,21 +73,20 @@ class Server:
             ServerUnavailable: it cannot be started, or may not yet be started again.
         """
         session = await self._current(self._scope(tenant, session_id))
-        session.active += 1
+        session.hold()
         try:
             yield session
         finally:
-            session.active -= 1
-            session.used_at_s = _now_s()
+            session.release()
 
     @property
     def may_start(self) -> bool:
         """Whether a start would not only be told to wait."""
-        return not self._backoff.remaining_s(_now_s())
+        return not self._backoff("").remaining_s(_now_s())
 
-    def answered(self) -> None:
-        """A call was answered: the server works."""
-        self._backoff.succeeded()
+    def answered(self, tenant: str) -> None:
+        """A call was answered: the server works, for this tenant at least."""
+        self._backoff(tenant).succeeded()
 
     async def end_idle(self) -> None:
         """End what nobody has used for ten minutes, but for a shared session."""
@@ -100,7 +103,21 @@ class Server:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.gather(*(session.close() for session in list(self._sessions.values())))
+        await asyncio.gather(*(s.close() for s in [*self._sessions.values(), *self._leaving]))
+
+    def _backoff(self, tenant: str) -> Backoff:
+        """One tenant's wrong credentials keep no other waiting."""
+        return self._backoffs.setdefault(tenant if self._has_tenants else "", Backoff())
+
+    @property
+    def _has_tenants(self) -> bool:
+        return isinstance(self.spec, HttpServer) and bool(self.spec.tenants)
+
+    def _connect(self, tenant: str) -> Connect:
+        spec, stdio = self.spec, self._options.stdio
+        if isinstance(spec, HttpServer):
+            return partial(http_transport, self.name, spec, tenant, stdio.line_max_bytes)
+        return partial(stdio_transport, spec, stdio)
 
     def _scope(self, tenant: str, session_id: str) -> Scope:
         return {"shared": (), "tenant": (tenant,), "session": (tenant, session_id)}[self.spec.isolation]
@@ -121,27 +138,40 @@ class Server:
             task.exception()  # whoever waited has it; nobody may be left to wait
 
     async def _open(self, scope: Scope) -> Session:
-        await self._until_allowed()
+        tenant = scope[0] if scope else ""
+        await self._until_allowed(tenant)
         await self._make_room()
-        session = Session(
-            self.name, self.spec, self._options.stdio, on_tools_changed=lambda: self._list_again(scope)
-        )
+        session = Session(self.name, self._connect(tenant), lambda: self._list_again(scope))
         try:
             await session.open(self._options.start_timeout_s)
         except ServerUnavailable as error:
-            self._backoff.failed(_now_s())
-            MCP_SERVER_UP.labels(self.name).set(0)
+            self._backoff(tenant).failed(_now_s())
+            self._tell_up(tenant, up=False)
             log.warning("server not started", server=self.name, error=error.message)
             raise
-        session.used_at_s = _now_s()
-        self._sessions[scope] = session
-        session.on_end(lambda: self._ended(scope, session))
-        MCP_SERVER_UP.labels(self.name).set(1)
-        self._publish(listed(self.name, self.spec, self.concurrency, session.tools))
+        self._take(scope, session)
+        self._tell_up(tenant, up=True)
+        if self._lists(tenant):
+            self._publish(listed(self.name, self.spec, self.concurrency, session.tools))
         return session
 
-    async def _until_allowed(self) -> None:
-        wait_s = self._backoff.remaining_s(_now_s())
+    def _take(self, scope: Scope, session: Session) -> None:
+        session.used_at_s = _now_s()
+        if scope in self._sessions:
+            self._leaving.add(self._sessions[scope])
+        self._sessions[scope] = session
+        session.on_end(lambda: self._ended(scope, session))
+
+    def _lists(self, tenant: str) -> bool:
+        """Whether what is seen with these credentials is what the catalog says."""
+        return not self._has_tenants or not tenant
+
+    def _tell_up(self, tenant: str, *, up: bool) -> None:
+        if self._lists(tenant):
+            MCP_SERVER_UP.labels(self.name).set(int(up))
+
+    async def _until_allowed(self, tenant: str) -> None:
+        wait_s = self._backoff(tenant).remaining_s(_now_s())
         if wait_s > BACKOFF_WAIT_MAX_S:
             raise ServerUnavailable(
                 f"the MCP server {self.name} failed again and again; it is started again in {wait_s:.0f} s",
@@ -156,18 +186,26 @@ class Server:
             await min(idle, key=lambda session: session.used_at_s).close()
 
     def _ended(self, scope: Scope, session: Session) -> None:
+        self._leaving.discard(session)
         if self._sessions.get(scope) is session:
             del self._sessions[scope]
         if not session.closed_by_us:
-            self._backoff.failed(_now_s())
-            MCP_SERVER_UP.labels(self.name).set(0)
+            tenant = scope[0] if scope else ""
+            self._backoff(tenant).failed(_now_s())
+            self._tell_up(tenant, up=False)
             log.warning("server ended", server=self.name)
 
     def _list_again(self, scope: Scope) -> None:
         """The server says that its tools changed; one reading at a time is enough."""
         session = self._sessions.get(scope)
         if session is not None and (self._listing is None or self._listing.done()) and not self._closing:
-            self._listing = asyncio.create_task(self._read_list(session))
+            tenant = scope[0] if scope else ""
+            again = self._read_list(session) if self._lists(tenant) else self._start_again()
+            self._listing = asyncio.create_task(again)
+
+    async def _start_again(self) -> None:
+        """A tenant heard of it: the list is read with the credentials that it is always read with."""
+        await self.start()
 
     async def _read_list(self, session: Session) -> None:
         try:

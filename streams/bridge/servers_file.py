@@ -1,4 +1,4 @@
-"""`mcp-servers.yaml`: which MCP servers there are and how to start them (CONTRACT.md, Configuration)."""
+"""`mcp-servers.yaml`: which MCP servers there are and how to reach them (CONTRACT.md, Configuration)."""
 
 from __future__ import annotations
 
@@ -6,66 +6,28 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import yaml
-from pydantic import (
-    AliasChoices,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SecretStr,
-    StringConstraints,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import AliasChoices, ConfigDict, Field, ValidationError, field_validator
 
 from pml.schemas.base import Model
 from pml.schemas.codec import explain
 from pml.schemas.errors import ConfigurationError
 from pml.schemas.identifiers import INTERNAL_SERVER
+from pml.streams.bridge.server_specs import (
+    AnyServer,
+    Credentials,
+    FromFile,
+    HttpServer,
+    OAuth,
+    ServerName,
+    ServerSpec,
+)
 
 FILE_MAX_BYTES = 1024 * 1024
+_CREDENTIALS = frozenset({"headers", "oauth", "tenants"})
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-
-
-def _text(value: Any) -> Any:
-    """YAML reads `8080` as a number where a command line and an environment hold text."""
-    return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
-
-
-Secret = Annotated[SecretStr, BeforeValidator(_text)]
-ServerName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-
-
-class ServerSpec(Model):
-    """One server over stdio. Arguments and environment may hold secrets: they are never shown."""
-
-    command: Annotated[str, Field(min_length=1)]
-    args: tuple[Secret, ...] = ()
-    env: dict[str, Secret] = Field(default={})
-    cwd: Path | None = None
-    trusted: bool = False
-    isolation: Literal["shared", "tenant", "session"] = "shared"
-    concurrency: Annotated[int | None, Field(ge=1, le=1_000)] = None
-    disabled: bool = False
-    type: Literal["stdio"] = "stdio"
-
-    @model_validator(mode="before")
-    @classmethod
-    def _only_stdio(cls, value: Any) -> Any:
-        if isinstance(value, dict) and "url" in value:
-            raise ValueError("servers over HTTP (`url`) are not supported yet; give a `command`")
-        return value
-
-    def command_line(self) -> list[str]:
-        """The command and its arguments, in clear."""
-        return [self.command, *(argument.get_secret_value() for argument in self.args)]
-
-    def environment(self) -> dict[str, str]:
-        """The variables that this server gets besides the inherited ones, in clear."""
-        return {name: value.get_secret_value() for name, value in self.env.items()}
 
 
 class ServersFile(Model):
@@ -73,7 +35,7 @@ class ServersFile(Model):
 
     model_config = ConfigDict(extra="ignore")
 
-    servers: dict[ServerName, ServerSpec] = Field(
+    servers: dict[ServerName, AnyServer] = Field(
         default={}, validation_alias=AliasChoices("mcpServers", "mcp_servers", "servers")
     )
 
@@ -92,8 +54,8 @@ class ServersFile(Model):
 def read_servers(path: Path, environment: Mapping[str, str] | None = None) -> ServersFile:
     """The servers of a YAML or JSON file; a file that does not exist names none.
 
-    `${NAME}` in a value is the variable NAME, `${NAME:-text}` has a default. A relative `cwd` is
-    relative to the file.
+    `${NAME}` in a value is the variable NAME, `${NAME:-text}` has a default; in the credentials of a
+    server at a URL it is filled when they are used. Relative paths are relative to the file.
 
     Raises:
         ConfigurationError: the file cannot be read, is no YAML, has a wrong shape, or names a
@@ -141,27 +103,61 @@ def _where(error: Exception) -> str:
 
 def _fill(value: Any, environment: Mapping[str, str], path: Path, place: str) -> Any:
     if isinstance(value, dict):
+        later = _CREDENTIALS if "url" in value else frozenset()
         return {
-            name: _fill(item, environment, path, f"{place}.{name}".lstrip("."))
+            name: item if name in later else _fill(item, environment, path, f"{place}.{name}".lstrip("."))
             for name, item in value.items()
         }
     if isinstance(value, list):
         return [_fill(item, environment, path, f"{place}[{index}]") for index, item in enumerate(value)]
     if not isinstance(value, str):
         return value
+    try:
+        return filled(value, environment)
+    except KeyError as missing:
+        name = missing.args[0]
+        raise ConfigurationError(
+            f"{path}: {place} needs the environment variable {name}, which is not set; "
+            f"set it, or write ${{{name}:-default}}"
+        ) from None
+
+
+def filled(text: str, environment: Mapping[str, str]) -> str:
+    """The text with its `${NAME}` replaced.
+
+    Raises:
+        KeyError: the variable that is not set.
+    """
 
     def replacement(match: re.Match[str]) -> str:
         name, default = match.group(1), match.group(2)
         found = environment.get(name, default)
         if found is None:
-            raise ConfigurationError(
-                f"{path}: {place} needs the environment variable {name}, which is not set; "
-                f"set it, or write ${{{name}:-default}}"
-            )
+            raise KeyError(name)
         return found
 
-    return _VARIABLE.sub(replacement, value)
+    return _VARIABLE.sub(replacement, text)
 
 
 def _placed(spec: ServerSpec, folder: Path) -> ServerSpec:
+    """With paths that no longer depend on where the file is."""
+    if isinstance(spec, HttpServer):
+        tenants = {
+            tenant: given.model_copy(update=_found(given, folder)) for tenant, given in spec.tenants.items()
+        }
+        return spec.model_copy(update={**_found(spec, folder), "tenants": tenants})
     return spec.model_copy(update={"cwd": (folder / spec.cwd).absolute()}) if spec.cwd else spec
+
+
+def _found(given: Credentials, folder: Path) -> dict[str, Any]:
+    headers = {name: _in_folder(value, folder) for name, value in given.headers.items()}
+    oauth: OAuth | None = given.oauth
+    if oauth is not None:
+        oauth = oauth.model_copy(update={"client_secret": _in_folder(oauth.client_secret, folder)})
+    return {"headers": headers, "oauth": oauth}
+
+
+def _in_folder(value: Any, folder: Path) -> Any:
+    if isinstance(value, FromFile):
+        return value.model_copy(update={"file": (folder / value.file).absolute()})
+    return value

@@ -1,9 +1,10 @@
-"""One running MCP server process and the client session on it."""
+"""One running MCP server, or the connection to one, and the client session on it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from importlib.metadata import version
 from typing import Any, cast
 
@@ -18,36 +19,31 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pml.schemas.errors import PMLError
-from pml.streams.bridge.servers_file import ServerSpec
-from pml.streams.bridge.stdio import StdioOptions, stdio_transport
+from pml.streams.bridge.http_failure import CREDENTIALS_REFUSED, NOT_SENT, REQUEST_REFUSED
+from pml.streams.bridge.stdio import Streams
+from pml.streams.bridge.unavailable import ServerUnavailable
 
 CLIENT_INFO = types.Implementation(name="pml", version=version("procedural-memory-layer"))
 # A paginator that never ends must not hold the start-up; servers list some dozen tools a page.
 PAGES_MAX = 100
 log = structlog.get_logger("pml.bridge")
-
-
-class ServerUnavailable(PMLError):
-    """The server could not be started, or ended."""
-
-    code = "SERVER_UNAVAILABLE"
-    retryable = True
+# Sets the event when the server is gone.
+Connect = Callable[[anyio.Event], AbstractAsyncContextManager[Streams]]
 
 
 class Session:
-    """A server process from its start to its end.
+    """A server process, or a connection, from its start to its end.
 
     The SDK's client must be entered and left by one task, so a task of its own keeps it; calls come
     from others. Requests of the server for sampling, elicitation or roots are declined by the SDK,
     which announces none of these capabilities.
     """
 
-    def __init__(
-        self, name: str, spec: ServerSpec, options: StdioOptions, on_tools_changed: Callable[[], None]
-    ) -> None:
-        self._name, self._spec, self._options = name, spec, options
+    def __init__(self, name: str, connect: Connect, on_tools_changed: Callable[[], None]) -> None:
+        self._name, self._connect = name, connect
         self._on_tools_changed = on_tools_changed
         self._gone = anyio.Event()
+        self._retired = False
         self._client: Client | None = None
         self._keeper: asyncio.Task[None] | None = None
         self.tools: tuple[types.Tool, ...] = ()
@@ -58,7 +54,18 @@ class Session:
     @property
     def alive(self) -> bool:
         """Whether calls can be made."""
-        return self._client is not None and not self._gone.is_set()
+        return self._client is not None and not self._retired and not self._gone.is_set()
+
+    def hold(self) -> None:
+        """Somebody uses it: it is not ended for idleness."""
+        self.active += 1
+
+    def release(self) -> None:
+        """Somebody uses it no more; one that takes no new calls ends with the last of its old ones."""
+        self.active -= 1
+        self.used_at_s = asyncio.get_running_loop().time()
+        if self._retired and not self.active:
+            self._gone.set()
 
     async def open(self, timeout_s: float) -> None:
         """Start the server, agree on the protocol, list its tools.
@@ -86,18 +93,22 @@ class Session:
         """Call a tool; cancelling this sends the server MCP's cancel notification, and the session goes on.
 
         Raises:
-            ServerUnavailable: the server has ended before the call was sent.
+            ServerUnavailable: the server has ended before the call was sent, or knows this session no more.
             MCPError, RuntimeError, pydantic.ValidationError: of the SDK, see `results.failure_of`.
         """
         client = self._client
         if client is None or not self.alive:
             raise ServerUnavailable(f"the MCP server {self._name} has ended")
-        self.active += 1
+        self.hold()
         try:
             return await client.call_tool(tool, arguments, meta=cast("types.RequestParamsMeta", meta))
+        except MCPError as error:
+            if error.code != NOT_SENT:
+                raise
+            self._retired = True
+            raise ServerUnavailable(f"the MCP server {self._name}: {error.message}") from None
         finally:
-            self.active -= 1
-            self.used_at_s = asyncio.get_running_loop().time()
+            self.release()
 
     def on_end(self, callback: Callable[[], None]) -> None:
         """Call this when the server has ended, for whatever reason."""
@@ -119,10 +130,12 @@ class Session:
             await asyncio.gather(self._keeper, return_exceptions=True)
 
     async def _keep(self, ready: asyncio.Future[None]) -> None:
-        transport = stdio_transport(self._spec, self._options, self._gone)
         try:
             async with Client(
-                transport, client_info=CLIENT_INFO, message_handler=self._on_message, cache=None
+                self._connect(self._gone),
+                client_info=CLIENT_INFO,
+                message_handler=self._on_message,
+                cache=None,
             ) as client:
                 self.tools = await _list_tools(client)
                 self._client = client
@@ -131,7 +144,10 @@ class Session:
                 await self._until_gone(client)
         except Exception as error:
             if not ready.done():
-                ready.set_exception(ServerUnavailable(f"the MCP server {self._name} {reason(error)}"))
+                ready.set_exception(
+                    unavailable_for(error)
+                    or ServerUnavailable(f"the MCP server {self._name} {reason(error)}")
+                )
         finally:
             self._client = None
             self._gone.set()
@@ -173,6 +189,13 @@ async def _list_tools(client: Client) -> tuple[types.Tool, ...]:
     return tuple(tools)
 
 
+def unavailable_for(error: BaseException) -> ServerUnavailable | None:
+    """The error itself, where it already says all."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error if isinstance(error, ServerUnavailable) else None
+
+
 def reason(error: BaseException) -> str:
     """Why a server could not be started, without its command line or environment."""
     while isinstance(error, BaseExceptionGroup):
@@ -183,4 +206,6 @@ def reason(error: BaseException) -> str:
         return f"cannot be started: {error.strerror or type(error).__name__}"
     if isinstance(error, PMLError):
         return f"cannot be started: {error.message}"
+    if isinstance(error, MCPError) and error.code in (NOT_SENT, CREDENTIALS_REFUSED, REQUEST_REFUSED):
+        return f"cannot be used: {error.message}"
     return f"ended or answered wrongly while it was started ({type(error).__name__}: {str(error)[:200]})"

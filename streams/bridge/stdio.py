@@ -17,7 +17,7 @@ from mcp.shared.message import SessionMessage
 from pml.streams.bridge.lines import EDGE_BYTES, LineReader, LongLine, answered_id
 from pml.streams.bridge.reaper import Reaper
 from pml.streams.bridge.server_log import ServerLog
-from pml.streams.bridge.servers_file import ServerSpec
+from pml.streams.bridge.server_specs import StdioServer
 
 # Outside the range that JSON-RPC reserves: nobody else's error is taken for ours.
 RESULT_TOO_LARGE = 31_001
@@ -42,7 +42,7 @@ class StdioOptions:
 
 @asynccontextmanager
 async def stdio_transport(
-    spec: ServerSpec, options: StdioOptions, gone: anyio.Event
+    spec: StdioServer, options: StdioOptions, gone: anyio.Event
 ) -> AsyncGenerator[Streams, None]:
     """Start the server and connect to it; `gone` is set when its output ends.
 

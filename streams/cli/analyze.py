@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 def analyze(
     file: Annotated[str, typer.Argument(help="A .py or .ts file, or `-` for standard input.")],
+    *,
     language: Annotated[
         str | None, typer.Option("--language", help="python or typescript, where the name does not say it.")
     ] = None,
@@ -26,6 +27,13 @@ def analyze(
             help="JSON or YAML: by tool, `input_schema` and `output_schema`; shows who provides what.",
         ),
     ] = None,
+    permissions: Annotated[
+        Path | None,
+        typer.Option(
+            "--permissions",
+            help="Shows whom its calls wait for; without it the project's file is read, if any.",
+        ),
+    ] = None,
     mermaid: Annotated[bool, typer.Option("--mermaid", help="Draw it in Mermaid's language.")] = False,
     json: Json = False,
 ) -> None:
@@ -33,6 +41,8 @@ def analyze(
 
     A program that a DAG expresses runs as one (`pml submit`), with all that workflows have. What no DAG
     expresses, and what this release does not run yet, is listed with its line.
+
+    Where there is a permissions file, its tools that a person is asked about before it begins are named.
 
     Examples: pml analyze job.py · pml analyze job.ts --json · pml analyze job.py --schemas tools.json
     """
@@ -45,10 +55,25 @@ def analyze(
     if spoken is None:
         raise ConfigurationError(f"{file} says no language: add --language python or --language typescript")
     structure = structure_of(read_text(file), spoken, _schemas(schemas))
+    asking = _asking(structure, permissions)
     if json:
-        print_json(_document(structure))
+        print_json(_document(structure) | {"asks_person": asking})
         return
-    _show(structure, mermaid)
+    _show(structure, mermaid, asking)
+
+
+def _asking(structure: Structure, file: Path | None) -> dict[str, str] | None:
+    """The tools that a person is asked about before it begins, and why; None where no file says so."""
+    from pml.processors.speculation.guard import Refusal, grant
+    from pml.streams.bridge.permissions_file import read_permissions
+    from pml.streams.cli.session import load_settings
+
+    file = file or load_settings().mcp_permissions
+    if not file.exists():
+        return None
+    allowed = read_permissions(file)
+    found = {tool: grant(tool, {}, allowed, None) for tool in structure.tools}
+    return {tool: answer.message for tool, answer in found.items() if isinstance(answer, Refusal)}
 
 
 def _schemas(path: Path | None) -> dict[str, ToolSchemas]:
@@ -99,7 +124,7 @@ def _document(structure: Structure) -> dict[str, Any]:
     }
 
 
-def _show(structure: Structure, as_mermaid: bool) -> None:
+def _show(structure: Structure, as_mermaid: bool, asking: dict[str, str] | None) -> None:
     from pml.processors.capabilities import drawing
 
     if as_mermaid:
@@ -113,6 +138,7 @@ def _show(structure: Structure, as_mermaid: bool) -> None:
         "provides": [f"{edge.source} → {edge.target}  {edge.coverage}" for edge in provides],
         "parameters": [_parameter(item.name, item.required, item.default) for item in structure.parameters],
         "result": [drawing.written(structure.result)] if structure.result is not None else [],
+        "asks a person": list((asking or {}).values()),
         "unsupported": [f"line {item.line}: {item.reason}" for item in structure.unsupported],
     }.items():
         if lines:

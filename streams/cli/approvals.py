@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import typer
 
-from pml.streams.cli.output import Json, print_json, print_table, shortened
+from pml.streams.cli.output import Json, note, print_json, print_table, shortened
 from pml.streams.cli.run_decisions import Reason, Tenant, Wait, decide
 from pml.streams.cli.session import load_settings, run_async
 
@@ -31,6 +32,9 @@ def list_approvals(
 ) -> None:
     """List calls that wait for a person: what they would do, with which arguments, until when.
 
+    A request about several calls has a line for each; `from` says where arguments come from that nobody
+    knows yet.
+
     Examples: pml approvals list · pml approvals list --all --json · pml approvals list --session ses_1
     """
     from pml.streams.approval_list import list_approvals as read_approvals
@@ -40,7 +44,9 @@ def list_approvals(
         print_json(rows)
         return
     columns = ("approval", "status", "run", "task", "tool", "effect", "touches", "arguments", "expires at")
-    print_table(columns, (_row(row) for row in rows))
+    print_table(columns, (line for row in rows for line in _lines(row)))
+    if not rows and session is None:
+        note("ClickHouse is a moment behind the log; with --session the log itself is read")
 
 
 @app.command()
@@ -49,15 +55,19 @@ def approve(
     *,
     session: Session = None,
     tenant: Tenant = "local",
+    computed: Annotated[
+        bool, typer.Option("--computed", help="Also calls whose arguments were not known yet.")
+    ] = False,
     reason: Reason = "",
     wait: Wait = False,
     json: Json = False,
 ) -> None:
-    """Let one call run, with exactly the arguments that were shown. Exit code 3 where it does not wait.
+    """Let calls run, with exactly the arguments that were shown. Exit code 3 where they do not wait.
 
-    Examples: pml approvals approve apr_1 · pml approvals approve apr_1 --reason 'it is old' --wait
+    Examples: pml approvals approve apr_1 --reason 'it is old' --wait · pml approvals approve apr_1 --computed
     """
-    _decide("approve", approval_id, session, tenant, reason, wait=wait, as_json=json)
+    said = {"decision": "approve", "reason": reason, "computed": computed}
+    _decide(approval_id, session, tenant, said, wait=wait, as_json=json)
 
 
 @app.command()
@@ -70,19 +80,19 @@ def reject(
     wait: Wait = False,
     json: Json = False,
 ) -> None:
-    """Let one call not run; its task fails with APPROVAL_REJECTED.
+    """Let calls not run: their task, or the run that has not begun, fails with APPROVAL_REJECTED.
 
     Examples: pml approvals reject apr_1 --reason 'not that file' · pml approvals reject apr_1 --session ses_1
     """
-    _decide("reject", approval_id, session, tenant, reason, wait=wait, as_json=json)
+    said = {"decision": "reject", "reason": reason}
+    _decide(approval_id, session, tenant, said, wait=wait, as_json=json)
 
 
 def _decide(
-    decision: Literal["approve", "reject"],
     approval_id: str,
     session: str | None,
     tenant: str,
-    reason: str,
+    said: dict[str, Any],
     *,
     wait: bool,
     as_json: bool,
@@ -91,13 +101,17 @@ def _decide(
     from pml.streams.approval_list import find_approval
 
     asked = run_async(find_approval(load_settings(), tenant, approval_id, session))
-    said = ApprovalDecide(approval_id=approval_id, decision=decision, reason=reason)
-    decide(asked["run_id"], asked["session_id"], tenant, said, wait=wait, as_json=as_json)
+    word = ApprovalDecide.model_validate({**said, "approval_id": approval_id, "via": "command_line"})
+    decide(asked["run_id"], asked["session_id"], tenant, word, wait=wait, as_json=as_json)
 
 
-def _row(row: dict[str, Any]) -> tuple[Any, ...]:
-    import orjson
+def _lines(row: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """A line for each call of a request."""
+    from pml.streams.approval_text import calls_of, shown_arguments
 
-    arguments = shortened(orjson.dumps(row["arguments"]).decode(), 60)
-    who = ("approval_id", "status", "run_id", "task_id", "tool", "effect")
-    return (*(row[name] for name in who), " ".join(row["touches"]), arguments, row["expires_at"])
+    for call in calls_of(row):
+        who = (row["approval_id"], row["status"], row["run_id"], call["task_id"] or "any", call["tool"])
+        touches = " ".join(call["touches"])
+        yield (*who, call["effect"], touches, shortened(shown_arguments(call), 60), row["expires_at"])
+    if row["omitted"]:
+        yield (row["approval_id"], row["status"], row["run_id"], f"and {row['omitted']} more, later")

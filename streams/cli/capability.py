@@ -10,13 +10,17 @@ from pml.streams.cli.output import Json, note, print_json, print_table, shortene
 from pml.streams.cli.session import load_settings, open_store, person, run_async
 
 if TYPE_CHECKING:
-    from pml.streams.capability_listing import ListedCapability
+    from collections.abc import Mapping
+
+    from pml.processors.capabilities.neighbours import Neighbour
+    from pml.streams.capability_listing import ListedCapability, Surrounded
     from pml.streams.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, help="Learned capabilities: what they do, how their runs went.")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name or its id (cap_…).")]
 Tenant = Annotated[str, typer.Option("--tenant", help="Whose.")]
 COLUMNS = ("name", "id", "status", "runs", "success", "approval", "runs early", "tools")
+NEIGHBOURS_SHOWN = 20
 NOTHING = (
     "nothing was analysed yet: run a program or a workflow, e.g. `pml submit job.py --intent '…' --wait`"
 )
@@ -47,20 +51,27 @@ def show(
     code: Annotated[bool, typer.Option("--code", help="Print the program that it is from.")] = False,
     json: Json = False,
 ) -> None:
-    """Show one: its parameters, calls, and from ClickHouse the paths and decisions of its runs.
+    """Show one: its parameters, calls, neighbours, and from ClickHouse the paths and decisions of its runs.
+
+    Neighbours are the edges of the tool graph at it and at its tools, the strongest 20; --json has 100.
 
     Examples: pml capability show release-notes · pml capability show release-notes --code
     """
+    from pml.streams.capability_listing import read_capability
+
     settings = load_settings()
-    item = _chosen(settings, tenant, name)
+    shown = run_async(read_capability(settings, tenant, name))
+    item = shown.item
     if code:
         typer.echo(item.record.code or "")
         return
     statistics = _statistics(settings, item)
     if json:
-        print_json({**item.as_dict(), "paths": None, "decisions": None, **(statistics or {})})
+        told = {**item.as_dict(), "edges": shown.edges()}
+        print_json({**told, "paths": None, "decisions": None, **(statistics or {})})
         return
     _print(item)
+    _print_neighbours(shown)
     if statistics is not None:
         _print_statistics(statistics)
 
@@ -159,10 +170,12 @@ def _print(item: ListedCapability) -> None:
         "never learned": record.not_learned,
         "intent": record.intent,
         "from": record.source if record.language is None else f"{record.source} ({record.language})",
+        "is the tool": record.tool_id,
         "runs": f"{record.runs}, {record.successes} of them well; last {record.used_at}",
         "approval": item.approval,
         "effect": item.effect,
         "runs early": early,
+        "runs in the sandbox": "; ".join(record.reasons) if record.mode == "sandbox" else None,
     }
     print_table((item.name, ""), [(key, value) for key, value in facts.items() if value is not None])
     typer.echo()
@@ -174,7 +187,30 @@ def _print(item: ListedCapability) -> None:
         ],
     )
     typer.echo()
+    if not record.tasks:
+        print_table(("may call",), [(name,) for name in (*record.tools, *record.capabilities)])
+        return
     print_table(("call", "tool", "after", "if"), [_call(task) for task in record.tasks])
+
+
+def _print_neighbours(shown: Surrounded) -> None:
+    rows = [_neighbour(each, shown.names) for each in shown.neighbours[:NEIGHBOURS_SHOWN]]
+    if rows:
+        typer.echo()
+        print_table(("neighbours", "from", "to", "weight", "runs", "coverage", "fields"), rows)
+
+
+def _neighbour(edge: Neighbour, names: Mapping[str, str]) -> tuple[Any, ...]:
+    fields = ", ".join(f"{given or 'all'} → {taken}" for given, taken in edge.fields)
+    return (
+        edge.type.replace("_", "-"),
+        names.get(edge.source, edge.source),
+        names.get(edge.target, edge.target),
+        edge.weight,
+        edge.runs or None,
+        edge.coverage,
+        shortened(fields, 60) if fields else None,
+    )
 
 
 def _call(task: Any) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from pml.streams.cli.session import load_settings, run_async
 
 
 def doctor(json: Json = False) -> None:
-    """Check each prerequisite and setting: green, or red with what to do.
+    """Check each prerequisite and setting: green, grey (optional, not there), or red with what to do.
 
     Exit code 1 where one is red.
 
@@ -27,7 +27,8 @@ def doctor(json: Json = False) -> None:
     else:
         console = stdout_console()
         for check in checks:
-            sign = "[green]✓[/green]" if check.good else "[red]✗[/red]"
+            found = "[green]✓[/green]" if check.used else "[bright_black]–[/bright_black]"
+            sign = found if check.good else "[red]✗[/red]"
             console.print(f"{sign} [bold]{check.name}[/bold]", end="  ")
             console.print(check.detail + (f" → {check.remedy}" if check.remedy else ""), markup=False)
     if not good:

@@ -38,9 +38,12 @@ mcpServers:
   time:
     command: @PYTHON@
     args: [-m, mcp_server_time, --local-timezone, UTC]  # pip install mcp-server-time
+#  tickets:  # one at a URL
+#    url: https://mcp.example.com/mcp
+#    headers: {Authorization: "Bearer ${TICKETS_TOKEN}"}
 """
 MCP_PERMISSIONS = """\
-# What may run, and what may run early. A tool that is not named here does not run at all.
+# What may run, and what may run early. A tool that is not named here asks a person first.
 # `pml tools list` shows what there is, `pml tools approve SERVER:TOOL` adds an entry.
 version: 1
 tools:
@@ -77,7 +80,7 @@ mcpServers:
     cwd: .
 """
 NO_PERMISSIONS = """\
-# What may run, and what may run early. A tool that is not named here does not run at all.
+# What may run, and what may run early. A tool that is not named here asks a person first.
 # `pml tools draft` proposes entries, `pml tools approve SERVER:TOOL` adds one.
 version: 1
 """

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pml.streams.cli import run_decisions
+from pml.streams.cli import run_decisions, run_score
 from pml.streams.cli.output import Json, print_json, print_table, shortened
 from pml.streams.cli.session import load_settings, run_async
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Runs: what there was, how it went, step by step.")
 _TOLD = (
     *("layer", "served_by", "fate", "reason", "outcome", "because", "choice", "decided_by"),
-    *("checkpoint_id", "approval_id"),
+    *("checkpoint_id", "approval_id", "number", "category", "boolean"),
 )
 RunId = Annotated[str, typer.Argument(metavar="RUN_ID")]
 Session = Annotated[str | None, typer.Option(help="Read the log of this session instead of ClickHouse.")]
@@ -28,6 +28,7 @@ app.command("replan")(run_decisions.replan_run)
 app.command("abort")(run_decisions.abort_run)
 app.command("retry")(run_decisions.retry_run)
 app.command("resolve")(run_decisions.resolve_task)
+app.command("score")(run_score.score)
 
 
 @app.callback()

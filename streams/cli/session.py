@@ -34,15 +34,9 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
 
 def person() -> str:
     """Who stands at this command line, as commands name them."""
-    import getpass
-    import os
+    from pml.streams.local_person import local_person
 
-    from pml.schemas.principals import PERSON
-
-    try:
-        return PERSON + getpass.getuser()
-    except (KeyError, OSError):
-        return f"{PERSON}{os.getuid()}"
+    return local_person()
 
 
 def open_store(settings: Settings) -> Store:

@@ -167,6 +167,9 @@ def print_run(run: dict[str, Any]) -> None:
         typer.echo(f"ran in the sandbox: {shortened('; '.join(run['reasons']), 400)}")
     for question, asked in run.get("waits_for", {}).items():
         typer.echo(_question(run, question, asked))
+    for name, score in run.get("scores", {}).items():
+        comment = f" ({shortened(score['comment'], 200)})" if score["comment"] else ""
+        typer.echo(f"scored {name} {score['value']} by {score['principal']}, {score['source']}{comment}")
     if run.get("result") is not None:
         typer.echo(f"result: {shortened(dumps(run['result']), 400)}")
     if run.get("result_error"):
@@ -178,11 +181,13 @@ def print_run(run: dict[str, Any]) -> None:
 def _question(run: dict[str, Any], question: str, asked: dict[str, Any]) -> str:
     """What a person may do about a run that waits."""
     if "approval_id" in asked:
-        arguments = shortened(str(asked.get("arguments")), 60)
         place = f"{question} --session {run['session_id']}"
+        from pml.streams.approval_text import call_lines
+
+        told = "; ".join(shortened(line, 120) for line in call_lines(asked))
+        what = "all of it waits" if asked.get("calls") else "it waits"
         return (
-            f"{asked['task_id']} waits for a person until {asked['expires_at']}: "
-            f"{asked['effect']} {asked['tool']} {arguments} ({asked['message']}): "
+            f"{what} for a person until {asked['expires_at']}: {told} ({asked['message']}): "
             f"pml approvals approve {place} · pml approvals reject {place}"
         )
     place = f"{run['run_id']} --session {run['session_id']}"

@@ -42,6 +42,8 @@ def list_tools(json: Json = False) -> None:
         return
     columns = ("tool", "may run", "early", "scope", "effect", "why not")
     print_table(columns, (_row(row) for row in rows))
+    if any(server.status == "unavailable" for server in servers.values()):
+        note("mcp-servers.yaml is read when a bridge starts: after a change, pml down and pml up --detach")
 
 
 @app.command()

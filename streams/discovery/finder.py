@@ -177,6 +177,8 @@ def _bring_to(index: DiscoveryIndex, library: Library, tenant: str, kept: KeptPo
         index.remember(shelf.pasts)
     if dict(index.standings) != dict(shelf.standings):
         index.rate(shelf.standings)
+    if index.links != shelf.links:
+        index.link(shelf.links)
 
 
 def _discovered(view: View, asked: DiscoverRequest) -> DiscoverAnswer:

@@ -16,12 +16,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from pml.schemas.commands import TaskResolve
+from pml.schemas.commands import RunScore, TaskResolve
 from pml.schemas.errors import PMLError
 from pml.streams.discovery.finder import Finder
 from pml.streams.gateway import approvals, catalog, discovery, event_stream, runs
 from pml.streams.gateway.answers import json_response
 from pml.streams.gateway.callers import Caller, Callers
+from pml.streams.gateway.dashboard import Dashboard
 from pml.streams.gateway.doors import Doors
 from pml.streams.gateway.guards import Guards, Rate
 from pml.streams.gateway.openapi import openapi
@@ -45,6 +46,7 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
         ("POST", f"/v1/runs/{{run_id}}/{name}", partial(runs.decide, model=model))
         for name, model in runs.DECISIONS.items()
     ),
+    ("POST", "/v1/runs/{run_id}/score", partial(runs.score, model=RunScore)),
     ("GET", "/v1/approvals", approvals.show_all),
     ("POST", "/v1/approvals/{approval_id}/approve", partial(approvals.decide, decision="approve")),
     ("POST", "/v1/approvals/{approval_id}/reject", partial(approvals.decide, decision="reject")),
@@ -76,6 +78,7 @@ def make_app(
             async with app.state.mcp.run():
                 yield
 
+    dashboard = Dashboard()
     rate = Rate(gateway.requests_per_s, gateway.burst)
     return Starlette(
         routes=[
@@ -85,6 +88,8 @@ def make_app(
             Route("/metrics", _metrics),
             Route("/openapi.json", _openapi),
             Route(PATH, McpEndpoint()),
+            Route("/ui", dashboard.enter),
+            Route("/ui/{name:path}", dashboard.show),
         ],
         middleware=[Middleware(Guards, gateway.hosts, gateway.origins, gateway.body_bytes_max, rate)],
         exception_handlers={HTTPException: _http_error},

@@ -18,7 +18,7 @@ from pml.streams.gateway.runs import ANSWER_S
 
 
 async def show_all(request: Request, caller: Caller, doors: Doors) -> Response:
-    """Calls that wait for a person, with their arguments; with `all=true` also those that were settled."""
+    """Requests that wait for a person, with their calls; with `all=true` also those that were settled."""
     caller.require("runs:read")
     asked = request.query_params
     everything = asked.get("all") == "true"
@@ -31,13 +31,17 @@ async def show_all(request: Request, caller: Caller, doors: Doors) -> Response:
 async def decide(
     request: Request, caller: Caller, doors: Doors, decision: Literal["approve", "reject"]
 ) -> Response:
-    """Let one call run with exactly the arguments that were shown, or not."""
+    """Let calls run with exactly the arguments that were shown, or not.
+
+    With `computed` also those of them whose arguments were not known when they were shown.
+    """
     caller.require("approvals:write")
     approval_id = requests.name_of(request, "approval_id")
     asked = await find_approval(
         doors.settings, caller.tenant, approval_id, request.query_params.get("session")
     )
-    data = await requests.command_data(request, ApprovalDecide, approval_id=approval_id, decision=decision)
+    fixed = {"approval_id": approval_id, "decision": decision, "via": "http"}
+    data = await requests.command_data(request, ApprovalDecide, **fixed)
     submission = await doors.producer.decide(
         asked["run_id"],
         data,

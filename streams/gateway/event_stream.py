@@ -28,6 +28,9 @@ async def follow(request: Request, caller: Caller, doors: Doors) -> Response:
     run_id, seen = requests.name_of(request, "run_id"), _last_seen(request)
     doors.waiting.check()
     events = await run_events(doors.settings, caller.tenant, run_id, request.query_params.get("session"))
+    if seen >= 0 and _ended(events) and all(event.seq <= seen for event in events):
+        # An EventSource opens a stream that has ended again and again, until it is told: nothing more.
+        return Response(status_code=204, headers={"cache-control": "no-store"})
     stream = _after(_lived(doors, caller, run_id, events), seen)
     return EventSourceResponse(stream, ping=PING_S, headers={"cache-control": "no-store"})
 

@@ -20,12 +20,14 @@ _PARAMETER = re.compile(r"\{(\w+)\}")
 _QUERY = {
     "GET /v1/runs": ("session", "status", "limit", "cursor"),
     "POST /v1/runs": ("wait_s",),
+    "POST /v1/runs/{run_id}/score": ("session",),
     "GET /v1/approvals": ("session", "all", "limit"),
     "GET /v1/dead-letters": ("limit", "cursor"),
     "GET /v1/tools": (),
     "GET /v1/capabilities": (),
     "POST /v1/discover": (),
 }
+_WITH_KEY = {("POST", "/v1/runs"), ("POST", "/v1/runs/{run_id}/score")}
 _FAILURE = {
     "description": "a problem (RFC 9457)",
     "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
@@ -80,6 +82,7 @@ def _operation(
     }
     if path == "/v1/runs" and method == "POST":
         operation["responses"]["202"] = {"description": "taken; `Location` says where to look"}
+    if (method, path) in _WITH_KEY:
         operation["parameters"].append(_parameter("Idempotency-Key", "header", required=False))
     if method == "POST":
         body = _body(path, handler, schemas)

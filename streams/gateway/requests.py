@@ -72,12 +72,26 @@ async def run_request(request: Request) -> RunRequest:
         asked = RunRequest.model_validate(await json_body(request))
     except ValidationError as error:
         raise UndecodableRecord(f"the body is wrong: {explain(error)}") from None
+    named = asked.run_id or _named_by_key(request, "run")
+    return asked.model_copy(update={"run_id": named})
+
+
+def command_id(request: Request) -> str | None:
+    """The id of a command that an `Idempotency-Key` names; None where there is none.
+
+    Raises:
+        UndecodableRecord: the key has the wrong length.
+    """
+    return _named_by_key(request, "cmd")
+
+
+def _named_by_key(request: Request, prefix: str) -> str | None:
     key = request.headers.get("idempotency-key")
-    if key is None or asked.run_id is not None:
-        return asked
+    if key is None:
+        return None
     if not 0 < len(key) <= 255:
         raise UndecodableRecord("Idempotency-Key must have 1 to 255 characters")
-    return asked.model_copy(update={"run_id": f"run_{blake2b(key.encode(), digest_size=16).hexdigest()}"})
+    return f"{prefix}_{blake2b(key.encode(), digest_size=16).hexdigest()}"
 
 
 async def command_data(request: Request, model: type[D], **fields: Any) -> D:

@@ -13,6 +13,7 @@ from pml.schemas.commands import (
     RunContinue,
     RunReplan,
     RunRetry,
+    RunScore,
     TaskResolve,
 )
 from pml.schemas.errors import PMLError, WaitedTooLong
@@ -24,6 +25,7 @@ from pml.streams.gateway.doors import Doors
 from pml.streams.results import ResultReader
 from pml.streams.run_history import run_events, session_of, summarised
 from pml.streams.run_listing import list_runs
+from pml.streams.scoring import score_run
 
 # The orchestrator answers within milliseconds; one that is being started again needs some seconds.
 ANSWER_S = 10.0
@@ -88,6 +90,25 @@ async def decide(request: Request, caller: Caller, doors: Doors, model: type[Com
         run_id, data, session_id=session_id, tenant=caller.tenant, principal=caller.principal
     )
     return await _answered(doors, submission, requests.wait_s(request))
+
+
+async def score(request: Request, caller: Caller, doors: Doors, model: type[RunScore]) -> Response:
+    """How good a run was, also long after its end; a name that is scored again has the newer value."""
+    caller.require("runs:write")
+    run_id = requests.name_of(request, "run_id")
+    data = await requests.command_data(request, model)
+    with doors.waiting.one_more():
+        scored = await score_run(
+            doors.producer,
+            run_id,
+            data,
+            session_id=request.query_params.get("session"),
+            command_id=requests.command_id(request),
+            tenant=caller.tenant,
+            principal=caller.principal,
+            timeout_s=ANSWER_S,
+        )
+    return json_response(scored.as_dict())
 
 
 async def result(request: Request, caller: Caller, doors: Doors) -> Response:

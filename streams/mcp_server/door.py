@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from secrets import token_bytes
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.context import ServerRequestContext
@@ -17,6 +18,7 @@ from pml.streams.discovery.finder import Finder
 from pml.streams.gateway.callers import Caller
 from pml.streams.gateway.doors import Waiting
 from pml.streams.mcp_server.failures import InvalidArguments
+from pml.streams.mcp_server.person import Person, Resumed, can_be_asked
 from pml.streams.mcp_server.session_parts import SessionParts
 from pml.streams.settings import Settings
 
@@ -60,7 +62,8 @@ class Door:
         caller_of: who sent a request.
 
     `waiting` counts the requests that wait; over HTTP it is the one of all doors. `connection_session` is the
-    session of the one connection that there is, over stdio.
+    session of the one connection that there is, over stdio. `person_of` says who sits at the client and may
+    approve, if anybody does, and `state_key` seals what a client keeps while they are asked.
     """
 
     settings: Settings
@@ -72,13 +75,16 @@ class Door:
     parts: SessionParts = field(default_factory=SessionParts)
     proxy: Proxy | None = None
     connection_session: str | None = None
+    person_of: Callable[[Caller], str | None] = lambda caller: None
+    state_key: bytes = field(default_factory=lambda: token_bytes(32))
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """One call of a tool: through which door, by whom, in which session, and how its progress is told.
 
-    `meta_session` is what the client's host says, `mcp_session` what the transport has.
+    `meta_session` is what the client's host says, `mcp_session` what the transport has. `person` may be asked
+    where the call waits for approval; `resumed` is what came of it, in a call that comes again.
     """
 
     door: Door
@@ -87,6 +93,8 @@ class Call:
     meta_session: str | None = None
     mcp_session: str | None = None
     traceparent: str | None = None
+    person: Person | None = None
+    resumed: Resumed | None = None
 
     def session_to_begin_in(self, asked: str | None, run_id: str | None = None) -> str | None:
         """The session of a new run; without one the run is its own.
@@ -103,7 +111,9 @@ class Call:
         return asked or self.meta_session
 
 
-def call_of(door: Door, caller: Caller, context: ServerRequestContext[Any, Any]) -> Call:
+def call_of(
+    door: Door, caller: Caller, context: ServerRequestContext[Any, Any], resumed: Resumed | None = None
+) -> Call:
     """The call that a request is.
 
     Raises:
@@ -117,7 +127,15 @@ def call_of(door: Door, caller: Caller, context: ServerRequestContext[Any, Any])
         meta_session=meta_session(context.meta),
         mcp_session=derived_session(headers.get(MCP_SESSION_HEADER)) or door.connection_session,
         traceparent=traceparent(context.meta),
+        person=_person(door, caller, context),
+        resumed=resumed,
     )
+
+
+def _person(door: Door, caller: Caller, context: ServerRequestContext[Any, Any]) -> Person | None:
+    """Who may be asked through the client of a request."""
+    principal = door.person_of(caller)
+    return Person(principal, context) if principal and can_be_asked(context) else None
 
 
 def meta_session(meta: Mapping[str, Any] | None) -> str | None:

@@ -16,6 +16,7 @@ from pml.schemas.codec import explain
 from pml.schemas.errors import PMLError, WaitedTooLong
 from pml.streams.gateway.problems import Unexpected
 from pml.streams.mcp_server.bounds import STRUCTURED_BYTES_MAX, TEXT_BYTES_MAX, cut, cut_bytes, wire_bytes
+from pml.streams.mcp_server.person import InputNeeded
 
 MESSAGE_MAX = 2_000
 # A broker that is away takes no command; who waits for a run waits 50 s at most, and clients give 60.
@@ -36,11 +37,11 @@ class NoResult(PMLError):
 
 
 async def or_failed(answer: Awaitable[CallToolResult], run_id: str | None, tool: str) -> CallToolResult:
-    """The answer, or what went wrong as one; only errors of the protocol go through."""
+    """The answer, or what went wrong as one; only what the protocol has words for goes through."""
     try:
         async with asyncio.timeout(ANSWER_S):
             return await answer
-    except MCPError:
+    except (MCPError, InputNeeded):
         raise
     except ValidationError as error:
         return failed(InvalidArguments(f"the arguments are wrong: {explain(error)}"), run_id)

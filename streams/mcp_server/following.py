@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
 from pml.schemas.analysis import ANALYSE_TOOL
-from pml.schemas.errors import PMLError, WaitedTooLong
+from pml.schemas.commands import ApprovalDecide
+from pml.schemas.errors import PMLError, Refused, WaitedTooLong
 from pml.schemas.events import Event, InternalEnded, RunExpanded, RunReplanned, RunStarted
 from pml.streams.client import Submission, wait_for_run
 from pml.streams.mcp_server.door import Call
+from pml.streams.mcp_server.form import open_form
 from pml.streams.mcp_server.progress import Progress, telling
 from pml.streams.mcp_server.run_answer import DagAnswer, RunAnswer, ended_and_early, run_answer
 from pml.streams.run_summary import RunSummary, observe
 
+GRACE_S = 2.0
 NOBODY_YET = "Nobody has taken it yet; if that stays so, no orchestrator is running: `pml status` says so."
 
 
@@ -21,10 +25,15 @@ class Watch:
     """A run as far as its events were seen."""
 
     def __init__(self, submission: Submission) -> None:
+        self.seen = False
+        self.begin_again(submission)
+
+    def begin_again(self, submission: Submission) -> None:
+        """What was sent last brings all events of the run from its first on."""
+        self.submission = submission
         self.summary = RunSummary(submission.run_id, submission.session_id, submission.tenant)
         self.dag: DagAnswer | None = None
         self.tasks = 0
-        self.seen = False
 
     def see(self, event: Event) -> None:
         """One more event of the run."""
@@ -36,10 +45,10 @@ class Watch:
 
 
 def dag_after(dag: DagAnswer | None, event: Event) -> DagAnswer | None:
-    """What is known of a run's program after one more event; None for a run that has none."""
+    """What is known of a run without tasks of its own after one more event; None for any other."""
     data = event.data
     if isinstance(data, RunStarted):
-        return DagAnswer() if data.code is not None else None
+        return DagAnswer() if data.code is not None or not data.tasks else None
     if dag is None:
         return None
     if isinstance(data, InternalEnded) and data.tool == ANALYSE_TOOL:
@@ -67,7 +76,9 @@ def _expanded(dag: DagAnswer, data: RunExpanded) -> DagAnswer:
     """
     called = _tools({"nodes": data.definition.get("tasks", ())})
     known = dag.tools_discovered
-    tools = tuple(dict.fromkeys((*known, *called))) if data.mode == "sandbox" else known or called
+    tools = (
+        tuple(dict.fromkeys((*known, *called))) if data.mode == "sandbox" or data.grows else known or called
+    )
     told: dict[str, Any] = {
         "mode": data.mode or "dag",
         "tasks_count": data.tasks,
@@ -98,7 +109,8 @@ async def follow(call: Call, submission: Submission, wait_s: float) -> RunAnswer
     watch = Watch(submission)
     try:
         with call.door.waiting.one_more():
-            return run_answer(await _end(call, submission, watch, wait_s), watch.dag)
+            async with telling(call.report) as progress:
+                return await _followed(call, watch, progress, wait_s)
     except WaitedTooLong:
         return going_on(watch)
     except PMLError as error:
@@ -106,15 +118,64 @@ async def follow(call: Call, submission: Submission, wait_s: float) -> RunAnswer
         raise
 
 
-async def _end(call: Call, submission: Submission, watch: Watch, wait_s: float) -> RunSummary:
-    async with telling(call.report) as progress:
-        return await wait_for_run(
-            call.door.settings,
-            submission,
-            timeout_s=wait_s,
-            on_event=lambda event: _seen(watch, progress, event),
-            until_waiting=True,
-        )
+async def _followed(call: Call, watch: Watch, progress: Progress, wait_s: float) -> RunAnswer:
+    """The run as it ended, or as it waits for what no person at the client has decided.
+
+    Raises:
+        InputNeeded: the client is to ask a person first, and to come again.
+    """
+    now_s = asyncio.get_running_loop().time
+    ends_s, first = now_s() + wait_s, watch.submission
+    while True:
+        wait_s = max(ends_s - now_s(), 0.0)
+        try:
+            summary = await _end(call, watch, progress, wait_s)
+        except Refused:
+            if watch.submission is first:
+                raise
+            # Somebody else decided, so that it goes on: what it comes to is waited for.
+            watch.begin_again(first)
+            summary = await _end(call, watch, progress, wait_s, until_waiting=False)
+        word = await _word(call, summary, ends_s - now_s())
+        if word is None:
+            return run_answer(summary, watch.dag)
+        watch.begin_again(await send_word(call, summary.run_id, summary.session_id, word))
+        # Somebody decided just now: they want to see that it goes on.
+        ends_s = max(ends_s, now_s() + GRACE_S)
+
+
+async def _word(call: Call, summary: RunSummary, patience_s: float) -> ApprovalDecide | None:
+    """What a person at the client says of what the run waits for; None where nobody does."""
+    found = open_form(summary.waits_for, summary.run_id, summary.name) if call.person else None
+    if call.person is None or found is None:
+        return None
+    place = {"run_id": summary.run_id, "session_id": summary.session_id}
+    return await call.person.ask(*found, place, patience_s)
+
+
+async def send_word(call: Call, run_id: str, session_id: str, word: ApprovalDecide) -> Submission:
+    """Send what a person said, in their name."""
+    assert call.person is not None
+    return await call.door.producer.decide(
+        run_id,
+        word,
+        session_id=session_id,
+        tenant=call.caller.tenant,
+        principal=call.person.principal,
+        traceparent=call.traceparent,
+    )
+
+
+async def _end(
+    call: Call, watch: Watch, progress: Progress, wait_s: float, *, until_waiting: bool = True
+) -> RunSummary:
+    return await wait_for_run(
+        call.door.settings,
+        watch.submission,
+        timeout_s=wait_s,
+        on_event=lambda event: _seen(watch, progress, event),
+        until_waiting=until_waiting,
+    )
 
 
 def _seen(watch: Watch, progress: Progress, event: Event) -> None:

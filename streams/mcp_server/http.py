@@ -17,6 +17,7 @@ from pml.streams.mcp_server.door import Door
 from pml.streams.mcp_server.proxy.proxy import Proxy
 from pml.streams.mcp_server.server import make_server
 from pml.streams.mcp_server.tools import TOOLS
+from pml.streams.mcp_server.whom import person_over_http
 
 PATH = "/mcp"
 SESSIONS_MAX = 1_000
@@ -34,7 +35,16 @@ def session_manager(doors: Doors) -> StreamableHTTPSessionManager:
         return doors.callers.of(None if request is None else request.headers.get("authorization"))
 
     proxy = Proxy(doors.settings, frozenset(TOOLS))
-    door = Door(doors.settings, doors.producer, doors.finder, caller_of, doors.waiting, proxy=proxy)
+    door = Door(
+        doors.settings,
+        doors.producer,
+        doors.finder,
+        caller_of,
+        doors.waiting,
+        proxy=proxy,
+        person_of=lambda caller: person_over_http(doors.settings, caller),
+        state_key=doors.settings.installation_key(),
+    )
     return StreamableHTTPSessionManager(
         make_server(door),
         max_request_body_size=doors.settings.gateway.body_bytes_max,

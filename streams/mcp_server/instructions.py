@@ -13,7 +13,8 @@ early what is safe and likely needed.
    is run once.
 3. `completed`, `failed` and `aborted` are ends. `queued` and `running`: look again with pml_get_run after
    `poll_after_ms`; do not begin it again. `waiting`: see `waits_for`. At a checkpoint call pml_continue,
-   pml_replan or pml_abort. An approval is a person's: tell them the command in `how`; no tool approves.
+   pml_replan or pml_abort. An approval is a person's: where their client did not ask them, tell them the
+   command in `how`; no tool approves.
 4. Answers hold previews. pml_get_task_result gives the whole result of a task, page by page (`next_offset`).
 5. Pass the `session_id` of an answer as `session` when you ask about that run.
 6. Errors have `code`, `message` and `retryable`. Repeat only what is retryable. NOT_FOUND is also what is

@@ -13,6 +13,7 @@ from pml.schemas.analysis import Mode
 from pml.schemas.discovery import Discovered
 from pml.schemas.errors import PMLError
 from pml.schemas.events import RunCounts
+from pml.streams.approval_text import call_lines, calls_of, shown_arguments
 from pml.streams.mcp_server.bounds import RUN_BYTES_MAX, TEXT_BYTES_MAX, cut, cut_bytes, wire_bytes
 from pml.streams.mcp_server.discover import line
 from pml.streams.mcp_server.shapes import Answer
@@ -47,16 +48,23 @@ class WaitAnswer(Answer):
     how: str
     task_id: str | None = None
     tool: str | None = None
-    arguments: str | None = Field(default=None, description="As JSON, without secrets; long ones are cut.")
+    arguments: str | None = Field(
+        default=None, description="As JSON, without secrets; of several calls a line each; long ones are cut."
+    )
 
 
 class DagAnswer(Answer):
-    """What a program turned out to be."""
+    """What a program, or what an intent means, turned out to be.
+
+    `speedup` of a run that has ended: what its calls took one after the other, by the time from the first
+    of them to its end. Where tools take less than PML itself it is below 1.
+    """
 
     mode: Mode | None = None
     reason: str | None = None
     tasks_count: int | None = None
     layers_count: int | None = None
+    speedup: float | None = None
     tools_discovered: tuple[str, ...] = ()
 
 
@@ -134,7 +142,7 @@ def _told(summary: RunSummary, dag: DagAnswer | None, notice: str | None, most: 
         error_message=_text(error.get("message"), most.message),
         waits_for=_waits(summary, most),
         waits_omitted=max(0, len(summary.waits_for) - most.waits),
-        dag=_dag(dag, most),
+        dag=_dag(dag, summary, most),
         suggestions=_suggestions(error) if most.result else (),
         notice=notice,
     )
@@ -185,17 +193,32 @@ def _wait(summary: RunSummary, name: str, asked: dict[str, Any], most: Cut) -> W
         id=name,
         until=asked["expires_at"],
         how=f"A person decides: `pml approvals approve {place}` or `pml approvals reject {place}`",
-        task_id=asked["task_id"],
-        tool=cut(asked["tool"], 100),
-        arguments=_text(_json(asked.get("arguments")), most.message),
+        task_id=asked["task_id"] or None,
+        tool=cut(", ".join(dict.fromkeys(call["tool"] for call in calls_of(asked))), 100),
+        arguments=_text(_arguments(asked), most.message),
     )
 
 
-def _dag(dag: DagAnswer | None, most: Cut) -> DagAnswer | None:
+def _arguments(asked: dict[str, Any]) -> str:
+    """Of one call its arguments; of several a line each."""
+    lone = len(calls_of(asked)) == 1 and not asked.get("omitted")
+    return shown_arguments(calls_of(asked)[0]) if lone else "\n".join(call_lines(asked))
+
+
+def _dag(dag: DagAnswer | None, summary: RunSummary, most: Cut) -> DagAnswer | None:
     if dag is None:
         return None
     tools = tuple(cut(tool, 300) for tool in dag.tools_discovered[: most.tasks])
-    return dag.model_copy(update={"reason": _text(dag.reason, most.message), "tools_discovered": tools})
+    told = {"reason": _text(dag.reason, most.message), "tools_discovered": tools, "speedup": speedup(summary)}
+    return dag.model_copy(update=told)
+
+
+def speedup(summary: RunSummary) -> float | None:
+    """What its calls took, one after the other, by the time from the first to the end; None before that."""
+    one_by_one_ms = sum(task.duration_ms + task.saved_ms for task in summary.results.values())
+    if not summary.ended or not summary.calling_ms or not one_by_one_ms:
+        return None
+    return round(one_by_one_ms / summary.calling_ms, 2)
 
 
 def _suggestions(error: dict[str, Any]) -> tuple[Discovered, ...]:

@@ -16,6 +16,7 @@ from mcp_types import (
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    InputRequiredResult,
     ListToolsResult,
     PaginatedRequestParams,
     TextContent,
@@ -26,10 +27,12 @@ from pml.streams.mcp_server.apart import apart
 from pml.streams.mcp_server.door import Door, call_of
 from pml.streams.mcp_server.failures import failed, or_failed
 from pml.streams.mcp_server.instructions import INSTRUCTIONS
+from pml.streams.mcp_server.person import InputNeeded, boundary, resumed
 from pml.streams.mcp_server.proxy.choice import chosen
 from pml.streams.mcp_server.proxy.instructions import instructions_for
 from pml.streams.mcp_server.proxy.proxy import Proxy
-from pml.streams.mcp_server.shapes import Answer, schema_of
+from pml.streams.mcp_server.resuming import resume
+from pml.streams.mcp_server.shapes import WAIT_S, Answer, schema_of
 from pml.streams.mcp_server.tools import TOOLS, ToolSpec
 
 Context = ServerRequestContext[Any, Any]
@@ -46,14 +49,18 @@ def make_server(door: Door) -> Server[dict[str, Any]]:
         others = [] if choice == "pml" or proxy is None else await proxy.listed(context)
         return ListToolsResult(tools=own + others)
 
-    async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
-        choice, arguments = chosen(context, default), params.arguments or {}
-        tool = TOOLS.get(params.name)
-        if tool is not None and choice != "proxy":
-            return await apart(answered(door, tool, arguments, context))
-        if proxy is not None and choice != "pml" and await proxy.knows(params.name):
-            answer = proxy.answer(door, params.name, arguments, context, with_pml=choice == "both")
-            return await apart(or_failed(answer, None, params.name))
+    async def call_tool(
+        context: Context, params: CallToolRequestParams
+    ) -> CallToolResult | InputRequiredResult:
+        choice, tool = chosen(context, default), TOOLS.get(params.name)
+        try:
+            if tool is not None and choice != "proxy":
+                return await apart(answered(door, tool, params, context))
+            if proxy is not None and choice != "pml" and await proxy.knows(params.name):
+                answer = proxy.answer(door, params, context, with_pml=choice == "both")
+                return await apart(or_failed(answer, None, params.name))
+        except InputNeeded as needed:
+            return needed.result
         raise MCPError(INVALID_PARAMS, f"there is no tool {params.name[:64]!r}")
 
     def input_schema(name: str) -> dict[str, Any] | None:
@@ -62,7 +69,7 @@ def make_server(door: Door) -> Server[dict[str, Any]]:
             return schema_of(tool.asked)
         return None if proxy is None else proxy.input_schema(name)
 
-    return _Server(
+    server = _Server(
         "pml",
         version=version("procedural-memory-layer"),
         title="PML, the Procedural Memory Layer",
@@ -73,6 +80,14 @@ def make_server(door: Door) -> Server[dict[str, Any]]:
         on_call_tool=call_tool,
         on_subscriptions_listen=proxy.changes.listen if proxy else None,
     )
+    server.middleware.append(boundary(door.state_key, partial(_identity, door)))
+    return server
+
+
+def _identity(door: Door, context: Context) -> str:
+    """Who sent a request, as it is told whether another one comes from them."""
+    caller = door.caller_of(context)
+    return f"{caller.tenant}/{caller.principal}"
 
 
 class _Server(Server[dict[str, Any]]):
@@ -94,18 +109,26 @@ async def _life(proxy: Proxy | None, server: Server[Any]) -> AsyncIterator[dict[
         yield {}
 
 
-async def answered(door: Door, tool: ToolSpec, arguments: dict[str, Any], context: Context) -> CallToolResult:
+async def answered(
+    door: Door, tool: ToolSpec, params: CallToolRequestParams, context: Context
+) -> CallToolResult:
     """What a call came to; every error is an answer, and none is told as a success."""
-    run_id = arguments.get("run_id")
+    run_id = (params.arguments or {}).get("run_id")
     named = run_id if isinstance(run_id, str) and is_name(run_id) else None
-    return await or_failed(_answer(door, tool, arguments, context), named, tool.name)
+    return await or_failed(_answer(door, tool, params, context), named, tool.name)
 
 
-async def _answer(door: Door, tool: ToolSpec, arguments: dict[str, Any], context: Context) -> CallToolResult:
+async def _answer(
+    door: Door, tool: ToolSpec, params: CallToolRequestParams, context: Context
+) -> CallToolResult:
     caller = door.caller_of(context)
     caller.require(tool.scope)
-    asked = tool.asked.model_validate(arguments)
-    return told(tool, await tool.run(call_of(door, caller, context), asked))
+    asked = tool.asked.model_validate(params.arguments or {})
+    again = resumed(params)
+    call = call_of(door, caller, context, again)
+    if again is not None:
+        return told(tool, await resume(call, again, getattr(asked, "wait_s", WAIT_S)))
+    return told(tool, await tool.run(call, asked))
 
 
 def told(tool: ToolSpec, answer: Answer) -> CallToolResult:

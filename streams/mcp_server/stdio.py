@@ -11,6 +11,7 @@ from pml.streams.mcp_server.door import LOCAL_AGENT, Door
 from pml.streams.mcp_server.proxy.proxy import Proxy
 from pml.streams.mcp_server.server import make_server
 from pml.streams.mcp_server.tools import TOOLS
+from pml.streams.mcp_server.whom import person_over_stdio
 from pml.streams.settings import Settings
 
 
@@ -29,6 +30,7 @@ async def serve(settings: Settings) -> None:
             lambda context: LOCAL_AGENT,
             proxy=None if settings.mcp.tools == "pml" else Proxy(settings, frozenset(TOOLS)),
             connection_session=new_id("ses"),
+            person_of=lambda caller: person_over_stdio(settings),
         )
         server = make_server(door)
         async with stdio_server() as (read, write):

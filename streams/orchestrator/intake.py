@@ -10,7 +10,7 @@ import orjson
 from pml.processors.workflow import Input, Unreadable
 from pml.schemas.calls import CallEnded
 from pml.schemas.codec import decode_command, decode_outcome
-from pml.schemas.commands import PLANNED_COMMANDS, Command
+from pml.schemas.commands import Command
 from pml.schemas.errors import PMLError, UndecodableRecord, UnknownMessage
 from pml.schemas.identifiers import is_name, session_key, split_session_key
 from pml.schemas.topics import Topics
@@ -101,9 +101,7 @@ def _unreadable(topics: Topics, record: InputRecord, key: bytes, error: PMLError
     if not isinstance(command_id, str) or not is_name(command_id):
         return Poison(error, None)
     kind = kind if isinstance(kind, str) else ""
-    answer = _input(record, key, Unreadable(error.code, error.message, command_id, kind))
-    # A command of a later release of this contract is no dead letter: it is answered.
-    return answer if kind in PLANNED_COMMANDS else Poison(error, answer)
+    return Poison(error, _input(record, key, Unreadable(error.code, error.message, command_id, kind)))
 
 
 def _fields(value: bytes | None) -> dict[str, Any]:

@@ -127,6 +127,7 @@ def policy(settings: Settings) -> Policy:
         approval_timeout_ms=round(timeouts.approval_s * 1000),
         on_timeout=settings.decisions.on_timeout,
         four_eyes=settings.approvals.four_eyes,
+        approve=settings.approvals.approve,
         speculation_depth=settings.speculation.depth,
         cache_bytes=settings.speculation.cache_bytes,
         verified_share=settings.speculation.verify,

@@ -45,7 +45,7 @@ def _python() -> Command:
 
 
 def _typescript(memory_mb: int, cache: Path) -> Command:
-    deno = _deno()
+    deno = deno_path()
     if deno is None:
         raise SandboxMissing(
             "TypeScript programs that are no DAG run in Deno: "
@@ -62,7 +62,7 @@ def _typescript(memory_mb: int, cache: Path) -> Command:
     return Command((*arguments, str(_FOLDER / "typescript_host.js")), environment, more_mb=2 * memory_mb)
 
 
-def _deno() -> str | None:
+def deno_path() -> str | None:
     """The one that is installed beside this Python, else one on the path."""
     beside = Path(sysconfig.get_path("scripts")) / "deno"
     return str(beside) if beside.is_file() else shutil.which("deno")

@@ -68,6 +68,7 @@ class SandboxProcess:
         told = {
             "word": self._word,
             "source": program.code,
+            "more": program.more,
             "lines": program.lines,
             "context": context,
             "timeout_s": self._timeout_s,

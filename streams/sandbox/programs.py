@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from pml.processors.sandboxing.prepared import Prepared
+from pml.processors.sandboxing.prepared import Part, Prepared, placed
 from pml.processors.sandboxing.python_source import prepared_python
 from pml.processors.sandboxing.typescript_source import prepared_typescript
-from pml.schemas.structure import Language
+from pml.schemas.stepping import SandboxProgram
 from pml.streams.bridge.reaper import Reaper
 from pml.streams.sandbox.errors import NotDeterministic
 from pml.streams.sandbox.interpreters import command_of
@@ -33,8 +33,7 @@ Results = Sequence[dict[str, Any]]
 class Source:
     """A program and what its caller gives it."""
 
-    language: Language
-    text: str
+    program: SandboxProgram
     context: dict[str, Any]
 
 
@@ -43,6 +42,7 @@ class Standing:
     """A program that waits: its process, and what names each step that it took."""
 
     process: SandboxProcess
+    parts: tuple[Part, ...]
     taken: tuple[Any, ...]
     expires_s: float = field(default=0.0)
 
@@ -146,7 +146,7 @@ class Programs:
         except BaseException:
             await standing.process.close()
             raise
-        return await self._kept(name, standing.process, taken, said)
+        return await self._kept(name, standing.process, standing.parts, taken, said)
 
     async def _run_again(
         self,
@@ -156,7 +156,7 @@ class Programs:
     ) -> Said:
         source, earlier = await again()
         settings = self._settings
-        command = command_of(source.language, settings.memory_mb, self._cache)
+        command = command_of(source.program.language, settings.memory_mb, self._cache)
         program = await asyncio.to_thread(prepared, source)
         process = SandboxProcess(
             command, self._reaper, timeout_s=settings.step_timeout_s, bytes_max=settings.output_max_bytes
@@ -173,15 +173,17 @@ class Programs:
         except BaseException:
             await process.close()
             raise
-        return await self._kept(name, process, taken, said)
+        return await self._kept(name, process, program.parts, taken, said)
 
-    async def _kept(self, name: str, process: SandboxProcess, taken: tuple[Any, ...], said: Said) -> Said:
+    async def _kept(
+        self, name: str, process: SandboxProcess, parts: tuple[Part, ...], taken: tuple[Any, ...], said: Said
+    ) -> Said:
         if "calls" in said:
             expires_s = asyncio.get_running_loop().time() + self._settings.idle_s
-            self._standing[name] = Standing(process, taken, expires_s)
+            self._standing[name] = Standing(process, parts, taken, expires_s)
         else:
             await process.close()
-        return said
+        return placed(said, parts)
 
     async def _make_room(self, name: str) -> None:
         """Those that run and those that stand are together no more than the setting says."""
@@ -198,5 +200,5 @@ def prepared(source: Source) -> Prepared:
     Raises:
         SourceError, WorkflowInvalid: it cannot begin.
     """
-    prepare = prepared_python if source.language == "python" else prepared_typescript
-    return prepare(source.text, source.context)
+    prepare = prepared_python if source.program.language == "python" else prepared_typescript
+    return prepare(source.program.source, source.context, source.program.linked)

@@ -50,6 +50,23 @@ async def _pml_gather(*begun, return_exceptions=False):
 
 def _pml_begin(begun):
     return begun
+
+def _pml_copy(value):
+    if isinstance(value, dict):
+        return {key: _pml_copy(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_pml_copy(item) for item in value]
+    return value
+
+def _pml_arguments(*given, **named):
+    if len(given) == 1 and isinstance(given[0], dict) and not named:
+        return _pml_copy(given[0])
+    if given:
+        raise TypeError("a capability takes named arguments")
+    return _pml_copy(named)
+
+def _pml_taken(args, names):
+    return {name: args[name] for name in names if name in args}
 """
 KINDS = {"TIMEOUT": "TimeoutError", "PERMISSION": "PermissionError", "VALIDATION": "ValueError"}
 """What an error of a call is in the program, by its type; else a RuntimeError."""
@@ -142,20 +159,18 @@ class Host:
         return found.wrapped
 
     def call(self, snapshot: Any) -> Any:
-        """A tool is called: the program goes on until it needs what that gives."""
+        """A tool or capability is called: the program goes on until it needs what that gives."""
         owner = self.tools.get(snapshot.object_id)
         path = snapshot.function_name if owner is None else f"{owner.path}:{snapshot.function_name}"
-        if path.startswith("capabilities"):
-            told = "capabilities are not called from the sandbox"
-            return snapshot.resume({"exc_type": "NotImplementedError", "message": told})
-        if not path.startswith("mcp.") or ":" not in path:
+        place, _, name = path.partition(":")
+        if not name or not (place == "capabilities" or place.startswith("mcp.")):
             return snapshot.resume({"exc_type": "TypeError", "message": f"{path} is no tool"})
-        tool = path.removeprefix("mcp.")
+        called = {"capability": name} if place == "capabilities" else {"tool": path.removeprefix("mcp.")}
         try:
-            arguments = arguments_of(tool, snapshot.args, snapshot.kwargs)
+            arguments = arguments_of(path.removeprefix("mcp."), snapshot.args, snapshot.kwargs)
         except Refused as error:
             return snapshot.resume({"exc_type": "TypeError", "message": str(error)})
-        self.calls.append((snapshot.call_id, {"tool": tool, "arguments": arguments}))
+        self.calls.append((snapshot.call_id, {**called, "arguments": arguments}))
         return snapshot.resume({"future": ...})
 
     def resolve(self, snapshot: Any) -> Any:

@@ -87,11 +87,9 @@ const calls = [];
 const timers = [];
 let [handed, ended, clock, timerIds] = [0, null, 0, 0];
 
-function call(tool, given) {
-  if (given.length > 1) throw new RealTypeError(`${tool} takes one object`);
-  const written = given.length === 0 || given[0] === undefined ? "{}" : text(given[0], `what ${tool} is given`);
-  if (written[0] !== "{") throw new RealTypeError(`${tool} takes an object`);
-  const item = { __proto__: null, line: `{"tool":${stringify(tool)},"arguments":${written}}` };
+function call(kind, tool, given) {
+  const written = objectOf(tool, given);
+  const item = { __proto__: null, line: `{"${kind}":${stringify(tool)},"arguments":${written}}` };
   const promise = new RealPromise((resolve, reject) => {
     item.resolve = resolve;
     item.reject = reject;
@@ -99,6 +97,14 @@ function call(tool, given) {
   then(promise, undefined, () => {});
   calls[calls.length] = item;
   return promise;
+}
+
+// What a tool or capability is given, as JSON text.
+function objectOf(tool, given) {
+  if (given.length > 1) throw new RealTypeError(`${tool} takes one object`);
+  const written = given.length === 0 || given[0] === undefined ? "{}" : text(given[0], `what ${tool} is given`);
+  if (written[0] !== "{") throw new RealTypeError(`${tool} takes an object`);
+  return written;
 }
 
 class ToolError extends Error {
@@ -200,14 +206,17 @@ function tidy() {
   });
 }
 
+let linked = {};
 const tools = new RealProxy({}, {
   get: (_, server) => typeof server !== "string" ? undefined : new RealProxy({}, {
-    get: (_, tool) => typeof tool !== "string" ? undefined : (...given) => call(`${server}:${tool}`, given),
+    get: (_, tool) => typeof tool !== "string" ? undefined : (...given) => call("tool", `${server}:${tool}`, given),
   }),
 });
 const capabilities = new RealProxy({}, {
-  get: (_, name) => () => {
-    throw new RealTypeError(`capabilities are not called from the sandbox: ${RealString(name)}`);
+  get: (_, name) => {
+    if (typeof name !== "string") return undefined;
+    if (!hasOwn(linked, name)) return (...given) => call("capability", name, given);
+    return (...given) => linked[name](tools, capabilities, parse(objectOf(name, given)));
   },
 });
 
@@ -218,13 +227,14 @@ for (const name of Object.keys(start.context)) {
   const named = name !== "args" && !own.has(name);
   if (named) defineProperty(globalThis, name, { value: start.context[name], writable: true, configurable: true });
 }
-const module = `export default async (mcp, capabilities, args) => {${start.source}\n}`;
+const module = `export default async (mcp, capabilities, args) => {${start.source}\n}${start.more}`;
 let program = null;
 try {
   program = await import(`data:application/typescript;charset=utf-8,${encodeURIComponent(module)}`);
 } catch (error) {
   blame(error);
 }
+linked = program.$linked ?? linked;
 then(
   program.default(tools, capabilities, start.context),
   (value) => (ended = { __proto__: null, value }),

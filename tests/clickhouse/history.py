@@ -21,6 +21,7 @@ from pml.schemas.events import (
     RunCompleted,
     RunCounts,
     RunFailed,
+    RunScored,
     RunStarted,
     SpeculationEnded,
     TaskCompleted,
@@ -91,6 +92,10 @@ def run_failed() -> RunFailed:
     return RunFailed(
         executed_path=("n1",), duration_ms=700, error={"code": "TASK_FAILED", "message": "n1 failed"}
     )
+
+
+def run_scored(name: str, *, known: bool = True, **fields: Any) -> RunScored:
+    return RunScored(name=name, known=known, command_hash="ch", **{"source": "human", **fields})
 
 
 def _ended(task_id: str, fields: dict[str, Any]) -> dict[str, Any]:

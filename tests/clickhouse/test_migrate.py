@@ -23,7 +23,9 @@ def _schema(store: Store) -> list[Any]:
 def test_a_database_is_created_and_has_every_view(clickhouse_url: str, database: str) -> None:
     with Store.connect(clickhouse_url, database) as store:
         applied = migrate(store)
-        assert [name[:3] for name in applied] == [f"{number:03}" for number in range(1, len(applied) + 1)]
+        numbers = [name[:3] for name in applied]
+        assert numbers == sorted(set(numbers))
+        assert numbers[0] == "001"
         assert {name for name, _ in _schema(store)} >= VIEWS
         store.command(f"DROP DATABASE {database} SYNC", use_database=False)
 
@@ -60,7 +62,7 @@ def test_a_database_of_a_newer_release_is_refused(empty_store: Store) -> None:
 
 RAW_TABLES = {
     *("events_raw", "runs_raw", "tasks_raw", "speculations_raw"),
-    *("thresholds_raw", "episodes_raw", "approvals_raw", "capabilities_raw"),
+    *("thresholds_raw", "episodes_raw", "approvals_raw", "capabilities_raw", "scores_raw"),
 }
 
 

@@ -27,11 +27,14 @@ def store(empty_store: Store) -> Store:
     first.add(h.speculation("n5", "discarded", "unused", tool_ms=500.0))
     first.add(h.failed("n6", speculable=True, final=False, retry_at="2026-11-22T00:00:00.000000Z"))
     first.add(h.completed("n6", attempt=2, speculable=True, tool_ms=50.0))
+    first.add(h.completed("n7", tool="files:write_file", layer=2, tool_ms=1.0))
     first.add(h.run_completed(hits=2, misses=1, wasted=1, saved_ms=100.0))
+    first.add(h.run_scored("quality", number=4))
     second = History(session_id="ses_2", offset=500, epoch=500)
     second.add(h.run_started(capability_id="cap_1"), run_id="run_2")
     second.add(h.failed("n1", duration_ms=30.0), run_id="run_2")
-    second.add(h.skipped("n2"), run_id="run_2")
+    second.add(h.completed("n2", tool="notes:add", layer=3, tool_ms=1.0), run_id="run_2")
+    second.add(h.skipped("n3"), run_id="run_2")
     second.add(h.run_failed(), run_id="run_2")
     for token in ("once", "twice"):
         first.insert(empty_store, f"a-{token}")
@@ -47,9 +50,11 @@ def test_every_query_says_what_it_does_and_runs(store: Store) -> None:
         "failure_points",
         "hit_rate_by_tool_and_hour",
         "latency_saved",
+        "scores",
         "slowest_tools",
         "threshold_history",
         "threshold_states",
+        "tool_pairs",
         "waste",
     }
     for query in queries.values():
@@ -91,10 +96,19 @@ def test_capabilities_are_told_with_their_success_and_paths(store: Store) -> Non
 
 
 def test_slowest_tools_count_each_call_once(store: Store) -> None:
-    (row,) = run_query(store, "slowest-tools").as_dicts()
+    row, *others = run_query(store, "slowest-tools").as_dicts()
+    assert {other["tool"] for other in others} == {"files:write_file", "notes:add"}
     assert (row["tool"], row["calls"], row["not_completed"]) == ("git:git_log", 5, 2)
     assert (row["p50_ms"], row["max_ms"]) == (50.0, 120.5)
     assert row["tool_s"] == round((10 + 90 + 120.5 + 50 + 30) / 1000, 3)
+
+
+def test_pairs_of_tools_are_told_with_order_and_success(store: Store) -> None:
+    rows = run_query(store, "tool_pairs").as_dicts()
+    assert [tuple(row.values()) for row in rows] == [
+        ("files:write_file", "git:git_log", 1, 1.0, 1.0, 0.0),
+        ("git:git_log", "notes:add", 1, 1.0, 0.0, 1.0),
+    ]
 
 
 def test_failure_points_name_workflow_task_and_error(store: Store) -> None:
@@ -133,7 +147,7 @@ def test_states_of_thresholds_say_how_many_outcomes_it_took(store: Store) -> Non
 
 
 def test_sql_runs_as_it_is(store: Store) -> None:
-    assert run_query(store, " SELECT count() FROM events ; ").rows == [[14]]
+    assert run_query(store, " SELECT count() FROM events ; ").rows == [[17]]
     assert run_query(store, "SELECT {n:UInt8} + 1 -- three", {"n": 2}).rows == [[3]]
 
 
@@ -147,4 +161,4 @@ def test_limits_hold(store: Store) -> None:
         run_query(store, "SELECT * FROM events", limits=Limits(rows=3))
     with pytest.raises(QueryError, match="Only statements that read"):
         run_query(store, "TRUNCATE TABLE events_raw")
-    assert run_query(store, "SELECT count() FROM events").rows == [[14]]
+    assert run_query(store, "SELECT count() FROM events").rows == [[17]]

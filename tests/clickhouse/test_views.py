@@ -8,6 +8,8 @@ import pytest
 from pml.clickhouse.client import Store
 from pml.clickhouse.migrate import migrate
 from pml.schemas.events import (
+    ApprovalCall,
+    ApprovalGranted,
     ApprovalRejected,
     ApprovalRequested,
     DecisionMade,
@@ -213,6 +215,26 @@ def test_an_approval_shows_what_was_asked_and_what_became_of_it(store: Store) ->
     assert (row["status"], row["decided_by"], row["reason"]) == ("rejected", "person:ada", "not that one")
     assert row["description"] == "Deletes a file"
     assert store.query("SELECT status FROM runs").rows == [["running"]]
+
+
+def test_a_request_about_several_calls_shows_them_all_and_for_how_much_the_answer_was(store: Store) -> None:
+    calls = tuple(
+        ApprovalCall(
+            task_id=name, tool="files:delete_file", effect="write", code="APPROVAL_REQUIRED", message=""
+        )
+        for name in ("n1", "n2")
+    )
+    many = {"task_id": "", "tool": "", "arguments": None, "calls": calls, "omitted": 3}
+    session = History()
+    session.add(h.run_started())
+    session.add(_asked().model_copy(update=many))
+    given = {"approval_id": "apr_1", "task_id": "", "tool": "", "decided_by": "person:ada"}
+    session.add(ApprovalGranted.model_validate({**given, "computed": True, "via": "http"}))
+    session.insert(store)
+    (row,) = store.query("SELECT * FROM approvals").as_dicts()
+    assert [call["task_id"] for call in orjson.loads(row["calls"])] == ["n1", "n2"]
+    assert (row["status"], row["omitted"], row["computed"], row["via"]) == ("granted", 3, True, "http")
+    assert (row["tool_server"], row["tool_name"], row["arguments"]) == ("", "", "")
 
 
 def test_a_replanned_run_has_the_size_of_its_newest_plan(store: Store) -> None:

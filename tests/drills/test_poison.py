@@ -114,7 +114,7 @@ async def test_what_cannot_be_decoded_is_a_dead_letter_with_its_bytes_untouched(
     [
         ({"type": "run.start", "version": 99}, "UNKNOWN_TYPE_OR_VERSION"),
         ({"type": "run.dance", "version": 1}, "UNKNOWN_TYPE_OR_VERSION"),
-        ({"type": "run.score", "version": 1}, "NOT_SUPPORTED"),
+        ({"type": "run.score", "version": 1}, "UNDECODABLE"),
         (
             {"type": "run.start", "version": 1, "data": {"workflow": {"tasks": [{"id": "1 2"}]}}},
             "UNDECODABLE",

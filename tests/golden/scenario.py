@@ -10,7 +10,9 @@ it takes one, the line `----`, and what came out: one line an event with all its
     inline                                  `pml:inline` answers; body: capabilities by name, as YAML
     analyse                                 `pml:analyse` answers as the server pml would
     step RUN                                body: what a program in the sandbox says, as YAML: calls (each
-                                            a tool and its arguments), value or error
+                                            a tool, or a capability, and its arguments), value or error
+    unfold RUN                              `pml:step` answers for a program with loops over results
+    capability NAME                         body: what programs call so from now on, as YAML
     send TYPE RUN [as=WHO] [command=ID]     body: what the command says, as YAML
     approve TASK | reject TASK [as=WHO]     the newest approval that the task asked for; body: a reason
     record                                  body: any command as YAML, as it would lie in pml.commands
@@ -45,6 +47,7 @@ from pml.processors.workflow import Step, Unreadable, deadline, encode_session
 from pml.schemas.calls import CallRun
 from pml.schemas.catalog import (
     BranchStats,
+    Capability,
     CatalogRecord,
     DivergenceRecord,
     ServerTools,
@@ -123,11 +126,18 @@ class Scenario:
     def _inline(self, capabilities: Any) -> Step:
         return self.world.inline(capabilities or {})
 
+    def _capability(self, record: Any, name: str) -> None:
+        given = {"tenant": "local", "name": name, "capability_id": f"cap_{name}", **record}
+        self.world.capabilities[name] = Capability.model_validate(given)
+
     def _analyse(self, _: None) -> Step:
         return self.world.analyse()
 
     def _step(self, said: Any, run_id: str) -> Step:
         return self.world.step(run_id, **said)
+
+    def _unfold(self, _: None, run_id: str) -> Step:
+        return self.world.unfold(run_id)
 
     def _send(self, data: Any, kind: str, run_id: str, *words: str) -> Step:
         options = dict(word.split("=", 1) for word in words)
@@ -141,7 +151,7 @@ class Scenario:
         return self._word(data, "reject", task_id, words)
 
     def _word(self, data: Any, decision: str, task_id: str, words: tuple[str, ...]) -> Step:
-        asked = [event for event in self.world.of_type("approval.requested") if event.data.task_id == task_id]
+        asked = [event for event in self.world.of_type("approval.requested") if _is_about(event, task_id)]
         said = {"approval_id": asked[-1].data.approval_id, "decision": decision, **(data or {})}
         return self._send(said, "approval.decide", asked[-1].run_id or "", *words)
 
@@ -269,6 +279,13 @@ class Scenario:
             yield f"  > call.cancel {_json(json.loads(encode(cancel)))}"
         if not step.events:
             yield "nothing"
+
+
+def _is_about(event: Any, task_id: str) -> bool:
+    """A task, or `all` the calls of a run."""
+    if task_id == "all":
+        return event.data.calls is not None
+    return bool(event.data.task_id == task_id and event.data.calls is None)
 
 
 def _threshold(key: str, value: float) -> ThresholdRecord:

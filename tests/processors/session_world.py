@@ -10,6 +10,7 @@ from typing import Any
 
 from pml.processors.capabilities.analysing import analysed
 from pml.processors.capabilities.inlining import inlined
+from pml.processors.capabilities.unfolding import done_after, next_part
 from pml.processors.sandboxing.answers import step_answer
 from pml.processors.speculation.accounts import balanced
 from pml.processors.workflow import (
@@ -33,10 +34,14 @@ from pml.processors.workflow import (
     evolve,
     needs,
 )
+from pml.processors.workflow.draft import full_context
 from pml.processors.workflow.evolve import joined_calls
+from pml.processors.workflow.folding import address_of
 from pml.processors.workflow.graph import Graph
+from pml.processors.workflow.inputs import payload_value
 from pml.processors.workflow.state import Run
 from pml.schemas.analysis import ANALYSE_TOOL, AnalyseRequest
+from pml.schemas.base import Coordinate
 from pml.schemas.calls import CallEnded, CallError, CallRun, ToolResult
 from pml.schemas.catalog import Capability, CatalogRecord, PermissionRecord, ServerTools, Tool, ToolHints
 from pml.schemas.codec import decode_event, encode
@@ -47,7 +52,7 @@ from pml.schemas.events import Event
 from pml.schemas.inlining import INLINE_TOOL, InlineAnswer, InlineRequest
 from pml.schemas.matching import MATCH_TOOL
 from pml.schemas.permissions import PermissionFile
-from pml.schemas.stepping import STEP_TOOL
+from pml.schemas.stepping import STEP_TOOL, SandboxProgram, StepAnswer, StepRequest
 from pml.schemas.workflow import Options, Workflow
 
 COMMANDS, OUTCOMES = "pml.commands", "pml.tool-outcomes"
@@ -99,6 +104,7 @@ class SessionWorld:
     open_calls: dict[str, CallRun] = field(default_factory=dict)
     definitions: dict[str, bytes] = field(default_factory=dict)
     gone: set[Address] = field(default_factory=set)
+    capabilities: dict[str, Capability] = field(default_factory=dict)
     checked_every: int = 1
     _offsets: dict[str, int] = field(default_factory=lambda: {COMMANDS: 0, OUTCOMES: 0})
     log_end: int = 100
@@ -176,12 +182,34 @@ class SessionWorld:
     def step(self, run_id: str = "run_1", **said: Any) -> Step:
         """Answer `pml:step` for a program that says `calls`, a `value` or an `error`.
 
-        A call is a tool and its arguments.
+        A call is a tool and its arguments, or one of `capabilities` by its name.
         """
         if "calls" in said:
-            said["calls"] = [{"tool": tool, "arguments": given} for tool, given in said["calls"]]
-        answer = step_answer(said, len(self._graph(run_id).nodes))
+            said["calls"] = [
+                {"tool" if ":" in name else "capability": name, "arguments": given}
+                for name, given in said["calls"]
+            ]
+        answer = step_answer(said, len(self._graph(run_id).nodes), self.capabilities.get)
         return self.answer(self.call_of(STEP_TOOL, run_id), answer.model_dump(mode="json"))
+
+    def unfold(self, run_id: str = "run_1") -> Step:
+        """Answer `pml:step` as the server `pml` would, for a program with loops over results."""
+        call = self.open_calls[self.call_of(STEP_TOOL, run_id)]
+        return self.answer(call.call_id, self.unfolded(call).model_dump(mode="json"))
+
+    def unfolded(self, call: CallRun) -> StepAnswer:
+        """What such a program says to a call of `pml:step`."""
+        asked = StepRequest.model_validate(call.arguments)
+        program = SandboxProgram.model_validate(self._resting(asked.program).structured["program"])
+        assert program.structure is not None
+        steps = (
+            (StepAnswer.model_validate(self._resting(step.answer).structured), step) for step in asked.taken
+        )
+        done = done_after(steps, lambda place: payload_value(self._resting(place)))
+        return next_part(program.structure, full_context(self._resting(asked.start)), done)
+
+    def _resting(self, place: Coordinate) -> Any:
+        return self.payloads[address_of(place)]
 
     def _graph(self, run_id: str) -> Graph:
         graph = self.session_run(run_id).graph

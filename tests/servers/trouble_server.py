@@ -1,4 +1,6 @@
-"""An MCP server that is slow, hangs, answers too much, dies, counts what it did: `trouble_server.py LOG`.
+"""An MCP server that is slow, hangs, answers too much, dies, counts: `trouble_server.py LOG [PORT]`.
+
+With a port it speaks streamable HTTP there, else stdio.
 
 The log has one JSON line for each thing that happened: {"what", "call_id", "pid"}.
 """
@@ -89,4 +91,7 @@ async def kinds() -> list[object]:
 
 
 if __name__ == "__main__":
-    server.run("stdio")
+    if len(sys.argv) > 2:
+        server.run("streamable-http", port=int(sys.argv[2]))
+    else:
+        server.run("stdio")

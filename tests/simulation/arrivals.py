@@ -38,8 +38,6 @@ class Arrivals:
             check("an unsafe call never runs early", not early, call_id)
 
     def _granted(self, started: Started | None) -> bool:
-        """Whether a person approved the task of this call."""
-        if started is None:
-            return False
-        event = started.event
-        return (started.key, event.epoch, event.run_id or "", started.data.task_id) in self._observer.granted
+        """Whether this call began with a person's word; that the word is for it was looked at then."""
+        word = getattr(started.data, "approval_id", None) if started is not None else None
+        return word in self._observer.words.granted

@@ -11,13 +11,14 @@ from typing import Any
 from aiokafka import TopicPartition
 
 from pml.processors.capabilities.analysing import analysed
-from pml.processors.capabilities.inlining import inlined
+from pml.processors.capabilities.inlining import Find, inlined
 from pml.schemas.analysis import AnalyseRequest
 from pml.schemas.calls import CallRun
 from pml.schemas.catalog import SpeculationMode, SpeculationSwitch
 from pml.schemas.codec import decode_catalog
 from pml.schemas.identifiers import INTERNAL_SERVER
 from pml.schemas.inlining import InlineAnswer, InlineRequest
+from pml.schemas.workflow import Workflow
 from pml.streams.bridge.admission import Admission
 from pml.streams.bridge.builtin import CONCURRENCY, Builtin
 from pml.streams.bridge.claims import Claims
@@ -76,6 +77,18 @@ class Letters:
         """Nothing is held."""
 
 
+class Shared:
+    """The capabilities that every tenant of the simulation has."""
+
+    async def workflow(self, tenant: str, workflow: Workflow) -> Workflow:
+        """A workflow with tasks of tools only."""
+        return inlined(workflow, CAPABILITIES.get)
+
+    async def look(self, tenant: str, question: Callable[[Find], Any]) -> Any:
+        """What a function of them comes to."""
+        return question(CAPABILITIES.get)
+
+
 async def analyse(run: CallRun) -> dict[str, Any]:
     """What the service of the real bridge answers, without a thread of its own."""
     return analysed(AnalyseRequest.model_validate(run.arguments)).model_dump(mode="json")
@@ -118,7 +131,7 @@ class BridgeProcess:
         clients = await self._clients()
         self.gate = gate = Gate(place.mode, servers)
         outcomes = Outcomes(topics.tool_outcomes, clients.outcomes)
-        steps = Steps(place.settings, clients.tails, Interpreted())
+        steps = Steps(place.settings, clients.tails, Interpreted(), Shared())
         builtin = Builtin({"analyse": analyse, "inline": inline, "match": match, "step": steps})
         runner = Runner(servers, 1 << 20, outcomes.send, now_ms, builtin=builtin)
         self.admission = self._admission(servers)

@@ -32,8 +32,16 @@ class _Calls:
 
 @dataclass
 class _Call:
-    tool: str
+    """A call of a `tool` or of a `capability`."""
+
+    kind: str
+    name: str
     arguments: dict[str, Any]
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """As a program says it."""
+        return {self.kind: self.name, "arguments": self.arguments}
 
     def __await__(self) -> Generator[list[_Call], Results, Any]:
         return _Calls([self], together=False).__await__()
@@ -48,7 +56,14 @@ class _Tools:
     def __getattr__(self, name: str) -> Any:
         if self._server is None:
             return _Tools(name)
-        return lambda **given: _Call(f"{self._server}:{name}", given)
+        return lambda **given: _Call("tool", f"{self._server}:{name}", given)
+
+
+class _Capabilities:
+    """`capabilities`."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda **given: _Call("capability", name, given)
 
 
 class Interpreted:
@@ -73,15 +88,15 @@ class Interpreted:
 
 def said(source: Source, earlier: Sequence[Earlier]) -> Said:
     """What a program says after these steps."""
-    text = prepared_python(source.text, source.context).code
-    names = {"args": source.context, "mcp": _Tools(), FIELD: _field, GATHER: _gather}
+    text = prepared_python(source.program.source, source.context).code
+    given = {"args": source.context, "mcp": _Tools(), "capabilities": _Capabilities()}
+    names = {**given, FIELD: _field, GATHER: _gather}
     begun = eval(compile(text, "<program>", "exec", _FLAGS), names)
     try:
         calls: list[_Call] = begun.send(None)
         for step in earlier:
-            assert [(call.tool, call.arguments) for call in calls] == [
-                (call["tool"], call["arguments"]) for call in step.calls
-            ], "a program asks for something else than the first time"
+            asked = [call.told for call in calls]
+            assert asked == step.calls, "a program asks for something else than the first time"
             calls = begun.send(step.results)
     except StopIteration:
         return {"value": None}
@@ -90,7 +105,7 @@ def said(source: Source, earlier: Sequence[Earlier]) -> Said:
     except (KeyError, TypeError) as error:
         return {"error": {"code": "PROGRAM_ERROR", "message": repr(error)}}
     begun.close()
-    return {"calls": [{"tool": call.tool, "arguments": call.arguments} for call in calls]}
+    return {"calls": [call.told for call in calls]}
 
 
 def _field(value: Any, name: str) -> Any:

@@ -13,8 +13,10 @@ from typing import Any
 from pml.processors.speculation import candidates, guard, mode, planner, touches
 from pml.processors.workflow import (
     arguments,
+    beforehand,
     catalog,
     check,
+    evolve_decisions,
     expanding,
     obedience,
     outcomes,
@@ -24,6 +26,7 @@ from pml.processors.workflow import (
     resolving,
     settling,
     starting,
+    state,
 )
 from pml.schemas.errors import PMLError
 from pml.schemas.workflow import Workflow
@@ -39,6 +42,7 @@ from pml.streams.orchestrator import calls, slices, takeover
 from pml.streams.orchestrator.partition import Partition
 from pml.streams.orchestrator.slices import Decider
 from pml.streams.orchestrator.write_behind import Pending, WriteBehind
+from pml.streams.projections.thresholds import graph, learning
 
 # The package has functions of the same names.
 decide = import_module("pml.processors.workflow.decide")
@@ -112,6 +116,19 @@ def _approval_is_not_asked() -> list[Patch]:
 
 def _agents_approve() -> list[Patch]:
     return [(obedience, "require_person", lambda command, what: None)]
+
+
+def _a_yes_is_for_computed_arguments() -> list[Patch]:
+    real = evolve_decisions._consents
+    return [(evolve_decisions, "_consents", lambda run, computed: real(run, True))]
+
+
+def _nobody_waits_for_the_word() -> list[Patch]:
+    return [(state.Run, "held", property(lambda self: self.waits.pause is not None))]
+
+
+def _people_are_asked_in_their_turn() -> list[Patch]:
+    return [(beforehand, "_asks_before", lambda draft, run: False)]
 
 
 def _computed_arguments_are_as_read() -> list[Patch]:
@@ -445,6 +462,27 @@ def _joined_calls_stay_early() -> list[Patch]:
     return [(Admission, "promote", lambda self, ticket: None)]
 
 
+def _repeated_lessons_count_again() -> list[Patch]:
+    real = learning.walked
+
+    def walked(lesson: Any, rows: Any) -> Any:
+        def bare(of: Any) -> Any:
+            return {name: row and replace(row, guard={}) for name, row in of.items()}
+
+        return real(lesson, replace(rows, changed=bare(rows.changed), kept=bare(rows.kept)))
+
+    return [(learning, "walked", walked)]
+
+
+def _what_did_not_run_teaches() -> list[Patch]:
+    real = graph.edges_of_run
+
+    def edges_of_run(record: Any, path: Any, find: Any) -> Any:
+        return real(record, [task.id for task in record.tasks], find)
+
+    return [(graph, "edges_of_run", edges_of_run)]
+
+
 BUSY = ("crowd", "inputs", "catalog")
 CATALOG, CACHE = ("catalog",), ("cache",)
 OWNERS = ("owners", "broker", "storm", "kills", "doubts")
@@ -455,6 +493,9 @@ MUTANTS = (
     Mutant("computed arguments are as read", "§6", BUSY, 20, _computed_arguments_are_as_read),
     Mutant("programs end without tasks", "§6", BUSY, 20, _programs_end_without_tasks),
     Mutant("agents approve", "§4, approvals", BUSY, 40, _agents_approve),
+    Mutant("a yes is for computed arguments", "§4, approvals", BUSY, 60, _a_yes_is_for_computed_arguments),
+    Mutant("nobody waits for the word", "§4, approvals", BUSY, 20, _nobody_waits_for_the_word),
+    Mutant("people are asked in their turn", "§4, approvals", BUSY, 20, _people_are_asked_in_their_turn),
     Mutant("changed tools keep approval", "§4, condition 1", CATALOG, 60, _changed_tools_keep_approval),
     Mutant("hints do not narrow", "§4, condition 1", BUSY, 20, _hints_do_not_narrow),
     Mutant("the effect ignores arguments", "§4, condition 1", BUSY, 20, _effect_ignores_arguments),
@@ -465,7 +506,7 @@ MUTANTS = (
     Mutant("writes leave the cache", "§4, cache: invalidation", CACHE, 40, _writes_leave_the_cache),
     Mutant("overtaken entries end silently", "§4, accounts", CACHE, 20, _overtaken_entries_end_silently),
     Mutant("open branches count as taken", "§4, condition 4", BUSY, 20, _open_branches_count_as_taken),
-    Mutant("thresholds are not asked", "§4, condition 4", CACHE, 40, _thresholds_are_not_asked),
+    Mutant("thresholds are not asked", "§4, condition 4", CACHE, 120, _thresholds_are_not_asked),
     Mutant("shadow mode calls", "§4, condition 6", BUSY, 20, _shadow_calls),
     Mutant("deeper results outlive sources", "§4, depth", CACHE, 60, _deeper_results_outlive_their_source),
     Mutant("nothing is open world", "§4, condition 5", BUSY, 40, _nothing_is_open_world),
@@ -479,6 +520,8 @@ MUTANTS = (
     Mutant("nobody joins", "§4, cache: join", BUSY, 20, _nobody_joins),
     Mutant("a failed join is final", "§4, cache: join", BUSY, 60, _failed_joins_are_final),
     Mutant("waste is not accounted", "§4, accounts", BUSY, 20, _waste_is_not_accounted),
+    Mutant("repeated lessons count again", "§6, tool graph", BUSY, 20, _repeated_lessons_count_again),
+    Mutant("what did not run teaches", "§6, tool graph", BUSY, 20, _what_did_not_run_teaches),
     Mutant("void events count", "§2, rule 1", OWNERS, 40, _void_events_count),
     Mutant("offsets are not compared", "§2, rule 3", OWNERS, 40, _offsets_are_not_compared),
     Mutant("calls go before the append", "§2, rule 3", OWNERS, 20, _calls_before_the_append),
@@ -495,7 +538,7 @@ MUTANTS = (
     Mutant("states are not written", "§2, rule 4", OWNERS, 20, _states_are_not_written),
     Mutant("commands are obeyed twice", "§2, rule 4", ("inputs", "storm"), 20, _commands_are_obeyed_twice),
     Mutant("lives never end", "§2, rule 4", ("inputs", "crowd"), 40, _lives_never_end),
-    Mutant("an answer is not looked at", "§2, rule 6", ("kills", "owners", "storm"), 60, _answer_unseen),
+    Mutant("an answer is not looked at", "§2, rule 6", ("kills", "owners", "storm"), 120, _answer_unseen),
     Mutant("claims are not written", "§2, rule 6", OWNERS, 40, _claims_are_not_written),
     Mutant("claims are not read", "§2, rule 6", OWNERS, 20, _claims_are_not_read),
     Mutant("overtaken claims hold", "§2, rule 6", OWNERS, 20, _overtaken_claims_hold),

@@ -14,13 +14,14 @@ from pml.schemas.canonical import value_hash
 from pml.schemas.codec import decode_call, decode_command, decode_event, decode_outcome
 from pml.schemas.commands import RunStart
 from pml.schemas.errors import LogCorrupted, UndecodableRecord, UnknownMessage
-from pml.schemas.events import Event
+from pml.schemas.events import Event, RunScored
 from pml.schemas.identifiers import session_key
 from pml.schemas.times import from_rfc3339
 from pml.schemas.topics import Topics
 from pml.schemas.workflow import Workflow
 from tests.simulation.broker import Broker, Record
 from tests.simulation.ledger import Ledger
+from tests.simulation.words import Words
 
 TaskKey = tuple[bytes, int, str, str]
 BEGINNINGS = {
@@ -78,7 +79,7 @@ class Observer:
         self.history: dict[bytes, list[Event]] = {}
         self.unserved: set[str] = set()
         self.outcomes: set[str] = set()
-        self.granted: set[TaskKey] = set()
+        self.words = Words(ledger)
         self.wanted: dict[str, tuple[int, int]] = {}
         self.wanted_s: dict[str, float] = {}
         self.answered: dict[bytes, set[str | None]] = {}
@@ -191,6 +192,8 @@ class Observer:
         except LogCorrupted as error:
             self.ledger.fail("the log folds", error.message)
             return
+        if isinstance(event.data, RunScored):
+            self._scored(before, event, event.data)
         life.events.append(event)
         self.history.setdefault(key, []).append(event)
         self.answered.setdefault(key, set()).add(event.command_id)
@@ -198,9 +201,17 @@ class Observer:
         for look in self.on_event:
             look(self, life, before, event, self.ledger.loop.time())
 
+    def _scored(self, before: Session | None, event: Event, data: RunScored) -> None:
+        """A score is written once a command, also of a run that nobody knows any more; it says which."""
+        known = before is not None and event.run_id in before.runs
+        self.ledger.check("a score says whether its run is known", data.known == known, lambda: event.id)
+        fresh = before is None or event.command_id not in before.scores
+        self.ledger.check("a score counts once", fresh, lambda: event.id)
+
     def _note(self, life: Life, event: Event, key: bytes) -> None:
         data: Any = event.data
         now_s = self.ledger.loop.time()
+        self.words.look(event)
         if event.type in BEGINNINGS:
             started = Started(event, now_s, key, event.type == "speculation.started")
             place = (key, event.epoch, event.run_id or "", getattr(data, "task_id", ""))
@@ -226,10 +237,6 @@ class Observer:
             # What is opened again ends once more.
             for task_id in data.task_ids:
                 self.finals.pop((key, event.epoch, event.run_id or "", task_id), None)
-        elif event.type == "approval.granted":
-            person = str(data.decided_by).startswith("person:")
-            self.ledger.check("only a person approves", person, lambda: event.id)
-            self.granted.add((key, event.epoch, event.run_id or "", data.task_id))
         elif event.type == "run.replanned":
             self._replan(key, event)
         elif event.type == "run.expanded":
@@ -261,9 +268,11 @@ class Observer:
         structured: Any = outcome.result.structured
         workflow = Workflow.model_validate(structured["workflow"] or {})
         before = runs[event.run_id or ""]
-        if data.mode == "sandbox" and before.workflow is not None:
+        if (data.mode == "sandbox" or data.grows) and before.workflow is not None:
             tasks = (*before.workflow.tasks, *workflow.tasks)
-            counted = [task.id for task in tasks] == [f"n{number}" for number in range(1, len(tasks) + 1)]
+            names = [task.id for task in tasks]
+            numbers = [int(name[1:]) for name in names if "__" not in name]
+            counted = (data.grows or numbers == sorted(numbers)) and len(set(names)) == len(names)
             self.ledger.check("what a program asks for is counted on", counted, lambda: event.id)
             workflow = before.workflow.model_copy(update={"tasks": tasks})
         runs[event.run_id or ""] = before.model_copy(update={"workflow": workflow})

@@ -5,6 +5,7 @@ They answer twice, too late, about the wrong thing, or not at all; a person neve
 
 from __future__ import annotations
 
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -19,6 +20,7 @@ from pml.schemas.commands import (
     RunContinue,
     RunReplan,
     RunRetry,
+    RunScore,
     TaskResolve,
 )
 from pml.schemas.identifiers import session_key
@@ -37,6 +39,8 @@ class Decider:
 
     def __init__(self, stage: Stage, seed: int) -> None:
         self._stage, self._random = stage, Random(f"{seed}/people")
+        # Of their own, so that who decides decides the same whether somebody judges or not.
+        self._judges = Random(f"{seed}/judges")
         self._asked: set[tuple[bytes, str, str]] = set()
         self._numbers = 0
         self._plans = 0
@@ -64,20 +68,36 @@ class Decider:
             if not self._calm:
                 self._look_at_failures(key, run, session)
             self._look_at_approvals(key, run)
+            if not self._calm:
+                self._judge(key, run)
+
+    def _judge(self, key: bytes, run: Run) -> None:
+        """One run in eight is scored: at once, later, or when its session may have ended; sometimes twice."""
+        if (key, run.run_id, "score") in self._asked:
+            return
+        self._asked.add((key, run.run_id, "score"))
+        judges = self._judges
+        if judges.random() < 0.875:
+            return
+        value: Any = judges.choice([{"number": 0.5}, {"category": "good"}, {"boolean": False}])
+        data = RunScore(name="quality", **value)
+        own_id = f"cmd_score_{run.run_id}" if judges.random() < 0.5 else None
+        who = judges.choice([AGENT, PERSON])
+        for _ in range(judges.choice([1, 1, 2])):
+            delay_s = judges.choice([0.05, 2.0, 20.0]) * judges.uniform(0.5, 1.5)
+            said = partial(self._send, key, run.run_id, "run.score", data, who, command_id=own_id)
+            self._stage.loop.outside(delay_s, said)
 
     def _look_at_approvals(self, key: bytes, run: Run) -> None:
         """A person approves, rejects, or lets it pass; an agent that tries is refused."""
-        for task in run.tasks.values():
-            if not (run.live and task.awaits_approval and task.approval):
-                continue
-            approval_id = task.approval.approval_id
+        for approval_id in run.open_approvals() if run.live else ():
             if (key, run.run_id, approval_id) in self._asked:
                 continue
             self._asked.add((key, run.run_id, approval_id))
             dice = 0.0 if self._calm else self._random.random()
             if dice < 0.9:
                 word: Any = "approve" if dice < 0.7 else "reject"
-                data = ApprovalDecide(approval_id=approval_id, decision=word)
+                data = ApprovalDecide(approval_id=approval_id, decision=word, computed=dice < 0.15)
                 who = AGENT if 0.6 < dice < 0.7 else PERSON
                 delay_s = 0.2 if self._calm else self._random.uniform(*THOUGHT_S)
                 self._stage.loop.outside(delay_s, self._send, key, run.run_id, "approval.decide", data, who)
@@ -152,14 +172,23 @@ class Decider:
         ]
         return RunReplan.model_validate({"tasks": tasks})
 
-    def _send(self, key: bytes, run_id: str, kind: str, data: CommandData, who: str = AGENT) -> None:
+    def _send(
+        self,
+        key: bytes,
+        run_id: str,
+        kind: str,
+        data: CommandData,
+        who: str = AGENT,
+        *,
+        command_id: str | None = None,
+    ) -> None:
         if self._rests:
             return
         self._numbers += 1
         tenant, session_id = key.decode().split("/")
         command = Command(
             type=kind,
-            command_id=f"cmd_{kind}_{self._numbers}",
+            command_id=command_id or f"cmd_{kind}_{self._numbers}",
             tenant=tenant,
             session_id=session_id,
             run_id=run_id,

@@ -21,6 +21,7 @@ from tests.simulation import faults
 from tests.simulation.broker import Draft
 from tests.simulation.datasets import real_workflow
 from tests.simulation.diary import log_of
+from tests.simulation.learning import look_at_lessons
 from tests.simulation.ledger import Ledger, Violation
 from tests.simulation.loop import SimulatedLoop, Stuck
 from tests.simulation.loop import play as play_loop
@@ -272,6 +273,8 @@ class Director:
             replay(stage.ledger, stage.random, life)
         effects_once(stage.ledger, stage.world)
         stage.promises.look_at_end()
+        log, history = stage.broker.records(stage.topics.events), stage.observer.history
+        look_at_lessons(stage.ledger, stage.random, log, history.values())
         letters = stage.broker.records(stage.topics.dead_letters)
         defects = [r for r in letters if dict(r.headers).get("pml-dlq-stage") == b"decide"]
         stage.ledger.check("no input is undecidable", not defects, lambda: defects[0])

@@ -11,7 +11,7 @@ from pml.processors.workflow.graph import build
 from pml.schemas.catalog import Capability
 from pml.schemas.matching import MatchAnswer
 from pml.schemas.structure import StructureParameter
-from pml.schemas.workflow import Argument, LiteralValue, Reference, Task, Workflow
+from pml.schemas.workflow import Argument, LiteralValue, Parameter, Reference, Task, Workflow
 
 # Of the drawn workflows; in all seeds together every door has its hundreds.
 SHARES = {"program": 0.2, "intent": 0.08, "call": 0.08}
@@ -21,6 +21,12 @@ _TOLD = ("name", "workflow_type", "tasks", "decisions")
 CAPABILITIES: dict[str, Capability] = {}
 # Of the programs: those that are no DAG.
 SANDBOX_SHARE = 0.4
+# Of the calls of those: through a capability.
+CALLED = 0.25
+# Of the layers that begin with one of `LOOKING`: that call is made some times before.
+REPEATED = 0.15
+# What such a one does twice, one after the other.
+LOOKING = frozenset({"get", "list", "read"})
 # What these fields hold is taken for a path; a number is none.
 _PATHS = (".first", ".path")
 
@@ -33,24 +39,47 @@ def as_program(workflow: dict[str, Any], random: Random) -> str:
     )
     layers = build(plain.model_copy(update={"decisions": ()})).layers
     tasks = {task.id: task for task in plain.tasks}
-    lines = _lines([[tasks[name] for name in layer] for layer in layers], random)
-    no_dag = ["while False:", "    pass"] if random.random() < SANDBOX_SHARE else []
-    return "\n".join([*lines, *no_dag])
+    sandbox = random.random() < SANDBOX_SHARE
+    lines = _lines([[tasks[name] for name in layer] for layer in layers], random, CALLED if sandbox else 0.0)
+    return "\n".join([*lines, *(["while False:", "    pass"] if sandbox else [])])
 
 
-def _lines(layers: list[list[Task]], random: Random) -> Iterator[str]:
+def _lines(layers: list[list[Task]], random: Random, called: float) -> Iterator[str]:
     for layer in layers:
-        calls = [_call(task, random) for task in layer]
+        calls = [_call(task, random, random.random() < called) for task in layer]
+        if random.random() < REPEATED and (layer[0].tool or "").partition(":")[2] in LOOKING:
+            yield f"for turn in args.get('turns', {list(range(random.randint(0, 3)))}):"
+            yield f"    await {calls[0]}"
         if len(layer) == 1:
             yield f"{layer[0].id} = await {calls[0]}"
         else:
             yield f"({', '.join(task.id for task in layer)}) = await asyncio.gather({', '.join(calls)})"
 
 
-def _call(task: Task, random: Random) -> str:
+def _call(task: Task, random: Random, as_capability: bool) -> str:
     server, _, name = (task.tool or "").partition(":")
     given = ", ".join(f"{key}={_written(value, random)}" for key, value in task.arguments.items())
+    if as_capability:
+        return f"capabilities.{_remembered(task)}({given})"
     return f"mcp[{server!r}][{name!r}]({given})"
+
+
+def _remembered(task: Task) -> str:
+    """The name of a capability that makes a call twice where it only looks, once where it does more."""
+    taken = {key: Parameter(parameter_name=key) for key in task.arguments}
+    once = Task(id="n1", tool=task.tool, arguments=taken)
+    again = Task(id="n2", tool=task.tool, arguments=taken, depends_on=("n1",))
+    reads = (task.tool or "").partition(":")[2] in LOOKING
+    name = f"{(task.tool or '').replace(':', '_')}_{len(taken)}_{'_'.join(taken)}"
+    CAPABILITIES[name] = Capability(
+        tenant="local",
+        name=name,
+        capability_id=name,
+        tasks=(once, again) if reads else (once,),
+        parameters=tuple(StructureParameter(name=key) for key in taken),
+        result=Reference(expression="n2" if reads else "n1"),
+    )
+    return name
 
 
 def _written(argument: Argument, random: Random) -> str:

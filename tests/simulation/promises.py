@@ -63,6 +63,8 @@ class Promises:
         elif event.type == "task.started":
             self._asked[event_key(event), event.run_id or "", _task_id(event)] = now_s, occurred_ms(event)
             self._called(life, before, event)
+        elif event.type == "layer.released":
+            self._asked_before(before, event, now_s)
         elif event.type == "speculation.diverged":
             self._diverged(event)
         elif event.type == "task.completed":
@@ -181,6 +183,19 @@ class Promises:
             if any(covers(a, b) or covers(b, a) for a in touched for b in reads):
                 found.append(started.event.id)
         return found
+
+    def _asked_before(self, before: Session, event: Event, now_s: float) -> None:
+        """A person was shown all calls that need their word before the first of them could begin."""
+        run, key = before.runs[event.run_id or ""], event_key(event)
+        if run.graph is None or run.layer >= 0 or run.sandbox or run.graph.options.approve == "each":
+            return
+        place = (event.tenant, event.session_id, event.run_id or "")
+        for node in run.graph.nodes.values():
+            unsure = node.references or self.resolved(key, run, node)[1]
+            if not unsure and not self.approved(node.tool, now_s):
+                shown = (*place, node.id) in self.observer.words.shown
+                check = self.ledger.check
+                check("who is asked is asked before", shown, lambda n=node: f"{event.id} {n.id}")
 
     def approved(self, tool: str, now_s: float) -> bool:
         """Whether the operator allowed this tool to run unasked, as far as a recent decision could know."""

@@ -14,7 +14,7 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
 from pml.schemas.catalog import ServerTools
-from pml.streams.bridge.session import ServerUnavailable
+from pml.streams.bridge.unavailable import ServerUnavailable
 from tests.simulation.loop import PROCESS, Process, SimulatedLoop
 from tests.simulation.tools import Toolbox, ToolFailed, ToolSpec, answer, effect
 from tests.simulation.world import Execution, World
@@ -79,7 +79,7 @@ class ServerDouble:
         """What it lists."""
         return self._hands.toolbox.servers()[self.name]
 
-    def answered(self) -> None:
+    def answered(self, tenant: str) -> None:
         """A call was answered."""
 
     @asynccontextmanager

@@ -48,6 +48,7 @@ def policy(random: Random, mode: str, deep: bool) -> Policy:
         decision_timeout_ms=random.choice([2_000, 8_000]),
         approval_timeout_ms=6_000,
         on_timeout=random.choice(["abort", "continue"]),
+        approve="before",
         **values,
     )
 

@@ -40,6 +40,8 @@ class Weaver:
             "speculation": random.choice(["on"] * 18 + ["off", "shadow"]),
             **self._decision_points(),
         }
+        if options["timeout_s"] == 15:
+            options["approve"] = "each"
         context = {"where": random.choice(PATHS), "method": random.choice(["GET", "POST"])}
         return {
             "name": random.choice(["notes", "report", "build"]),

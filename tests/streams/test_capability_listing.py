@@ -11,6 +11,7 @@ from pml.schemas.catalog import (
     CapabilityName,
     CatalogData,
     CatalogRecord,
+    Edge,
     PermissionRecord,
     ServerTools,
     Tool,
@@ -18,7 +19,13 @@ from pml.schemas.catalog import (
 from pml.schemas.errors import ConfigurationError
 from pml.schemas.permissions import PermissionFile
 from pml.schemas.workflow import Task
-from pml.streams.capability_listing import NoSuchCapability, check_name, chosen, listed
+from pml.streams.capability_listing import (
+    NoSuchCapability,
+    check_name,
+    chosen,
+    listed,
+    surrounded,
+)
 
 PERMISSIONS = {
     "f:read": {"scope": "readonly", "approval": "auto"},
@@ -104,3 +111,37 @@ def test_a_name_that_cannot_be_given_is_refused_with_one_that_can(name: str, tol
     with pytest.raises(ConfigurationError, match=told):
         check_name(name, {"taken"})
     check_name("release-notes-2", {"taken"})
+
+
+def edge(kind: str, source: str, target: str, tenant: str = "local") -> CatalogRecord:
+    given = {"tenant": tenant, "type": kind, "source": source, "target": target, "weight": 0.5, "runs": 1}
+    return CatalogRecord(
+        kind="edge", id=f"{tenant}/{kind}/{source}/{target}", data=Edge.model_validate(given)
+    )
+
+
+def test_one_is_shown_with_its_neighbours_and_no_other_tenants() -> None:
+    given = CapabilityName(tenant="local", capability_id="cap_notes", name="diary")
+    found = records(capability("notes", "f:read"), capability("outer"), names=(given,))
+    told = (
+        edge("contains", "cap_outer", "diary"),
+        edge("sequence", "f:read", "f:write"),
+        edge("sequence", "f:write", "f:new"),
+        edge("sequence", "f:read", "f:delete", tenant="other"),
+    )
+    shown = surrounded(found | {record.key: record for record in told}, "local", "diary")
+    assert [(each.source, each.target) for each in shown.neighbours] == [
+        ("cap_outer", "diary"),
+        ("f:read", "f:write"),
+    ]
+    assert shown.names == {"cap_notes": "diary", "cap_outer": "outer"}
+    assert shown.edges()[0] == {
+        "type": "contains",
+        "source": "cap_outer",
+        "target": "diary",
+        "weight": 0.5,
+        "runs": 1,
+        "successes": 0,
+        "coverage": None,
+        "fields": [],
+    }

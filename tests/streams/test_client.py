@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from pml.schemas.base import Coordinate
 from pml.schemas.calls import CallEnded, ToolResult
 from pml.schemas.codec import decode_command, encode
-from pml.schemas.commands import RunStart
+from pml.schemas.commands import RunScore, RunStart
 from pml.schemas.errors import (
     BrokerUnavailable,
     LogCorrupted,
@@ -147,6 +147,27 @@ async def test_a_wrong_workflow_is_refused_at_the_door(
     with pytest.raises(WorkflowInvalid, match=complaint) as refusal:
         await producer.start_run(workflow)
     assert refusal.value.code == "WORKFLOW_INVALID"
+
+
+@pytest.mark.parametrize(
+    ("value", "field"),
+    [(0.5, "number"), (3, "number"), (True, "boolean"), (False, "boolean"), ("dry", "category")],
+)
+async def test_a_score_has_the_kind_of_its_value(
+    producer: IntentProducer, settings: Settings, value: Any, field: str
+) -> None:
+    sent = await producer.score("run_1", "quality", value, source="judge", comment="so", session_id="ses_1")
+    command = decode_command((await read_record(settings, sent)).value)
+    assert isinstance(command.data, RunScore)
+    told = command.data.model_dump(exclude_none=True)
+    assert told == {"name": "quality", field: value, "source": "judge", "comment": "so"}
+    assert (command.type, command.run_id, command.session_id) == ("run.score", "run_1", "ses_1")
+
+
+@pytest.mark.parametrize("value", [float("nan"), None, [1], "", "x" * 201])
+async def test_what_is_no_score_is_refused_at_the_door(producer: IntentProducer, value: Any) -> None:
+    with pytest.raises(WorkflowInvalid, match="the score is wrong"):
+        await producer.score("run_1", "quality", value)
 
 
 async def test_an_id_that_no_key_can_carry_is_refused_at_the_door(producer: IntentProducer) -> None:

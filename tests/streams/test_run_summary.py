@@ -14,7 +14,9 @@ from pml.schemas.events import (
     RunExpanded,
     RunFailed,
     RunRetried,
+    RunScored,
     TaskResolved,
+    TaskStarted,
 )
 from pml.streams.run_summary import RunSummary, observe
 from tests.log_writer import run_completed, run_started, task_completed
@@ -23,10 +25,26 @@ REF: Any = {"topic": "pml.tool-outcomes", "partition": 0, "offset": 1}
 WAITS = DecisionRequired(checkpoint_id="k1", following=1, deadline_at="2026-01-01T00:00:00.000000Z")
 
 
+def test_the_newest_score_of_each_name_counts() -> None:
+    said = {"source": "human", "known": True, "command_hash": "h"}
+    scores = folded(
+        run_started(),
+        RunScored(name="helpful", number=2.0, **said),
+        RunScored(name="tone", category="dry", **said),
+        run_completed(),
+        RunScored(name="helpful", boolean=False, comment="wrong file", **said),
+    ).as_dict()["scores"]
+    assert {name: (score["value"], score["comment"]) for name, score in scores.items()} == {
+        "helpful": (False, "wrong file"),
+        "tone": ("dry", ""),
+    }
+
+
 def folded(*facts: EventData) -> RunSummary:
     summary = RunSummary("run_1", "run_1", "local")
     for seq, data in enumerate(facts):
-        event = Event.model_construct(run_id="run_1", type=data.TYPE, seq=seq, offset=seq, data=data)
+        place = {"type": data.TYPE, "seq": seq, "offset": seq, "principal": "person:ada"}
+        event = Event.model_construct(run_id="run_1", occurred_at="t", data=data, **place)
         summary = observe(summary, event)
     return summary
 
@@ -86,3 +104,14 @@ def test_a_run_that_is_taken_up_again_has_not_ended() -> None:
     summary = folded(run_started(), task_completed("n2"), failed, done, again)
     assert (summary.status, summary.error, summary.ended) == ("running", None, False)
     assert {name: task.status for name, task in summary.results.items()} == {"n1": "completed"}
+
+
+def test_the_time_of_its_calls_is_from_the_first_to_the_end_of_a_run() -> None:
+    summary = RunSummary("run_1", "run_1", "local")
+    started = TaskStarted.model_construct(task_id="n1", served_by=None)
+    facts = [run_started(), started, started, run_completed()]
+    for second, data in enumerate(facts):
+        at = f"2026-01-01T00:00:0{second}.500000Z"
+        event = Event.model_construct(type=data.TYPE, run_id="run_1", occurred_at=at, data=data, seq=second)
+        summary = observe(summary, event)
+    assert summary.calling_ms == 2_000

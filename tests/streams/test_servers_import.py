@@ -35,7 +35,13 @@ DESKTOP = {
             "alwaysAllow": ["a"],
         },
         "pml": {"command": "/opt/venv/bin/pml", "args": ["mcp"]},
-        "remote": {"url": "https://mcp.example/sse", "headers": {"Authorization": "Bearer tulip"}},
+        "remote": {
+            "type": "http",
+            "url": "https://mcp.example/mcp?region=eu&api_key=tulip-0815",
+            "headers": {"Authorization": "Bearer tulip-4712", "X-Org": "green", "X-Api-Key": "tulip-key"},
+        },
+        "old": {"type": "sse", "url": "https://mcp.example/sse"},
+        "plain": {"url": "http://mcp.example/mcp"},
         "broken": {"args": ["x"]},
     },
 }
@@ -66,7 +72,7 @@ def imported(folder: Path, content: Any, name: str = "mcp.json") -> Imported:
 def test_servers_are_taken_and_their_secrets_are_not(tmp_path: Path) -> None:
     found = imported(tmp_path, DESKTOP)
 
-    assert list(found.servers) == ["files", "github", "My-Server"]
+    assert list(found.servers) == ["files", "github", "My-Server", "remote"]
     assert found.renamed == {"My-Server": "My Server"}
     assert found.servers["files"] == DESKTOP["mcpServers"]["files"]  # type: ignore[index]
     assert found.servers["github"]["env"] == {
@@ -88,9 +94,26 @@ def test_servers_are_taken_and_their_secrets_are_not(tmp_path: Path) -> None:
 def test_what_is_left_out_says_why(tmp_path: Path) -> None:
     found = imported(tmp_path, DESKTOP)
 
-    assert set(found.left_out) == {"pml", "remote", "broken"}
+    assert set(found.left_out) == {"pml", "broken", "old", "plain"}
     assert found.left_out["pml"] == "it is PML itself"
     assert "command" in found.left_out["broken"]
+    assert "`sse` is out of use" in found.left_out["old"]
+    assert "insecure_http" in found.left_out["plain"]
+
+
+def test_servers_at_urls_are_taken_without_their_secrets(tmp_path: Path) -> None:
+    found = imported(tmp_path, DESKTOP)
+
+    assert found.servers["remote"] == {
+        "type": "http",
+        "url": "https://mcp.example/mcp?region=eu&api_key=${REMOTE_API_KEY}",
+        "headers": {
+            "Authorization": "Bearer ${REMOTE_TOKEN}",
+            "X-Org": "green",
+            "X-Api-Key": "${REMOTE_X_API_KEY}",
+        },
+    }
+    assert found.variables["REMOTE_TOKEN"] == ["remote"]
 
 
 def test_the_file_is_one_that_the_bridge_reads(tmp_path: Path) -> None:

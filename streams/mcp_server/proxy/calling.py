@@ -14,6 +14,9 @@ from pml.schemas.events import CommandRejected, Event, TaskCompleted
 from pml.streams.client import new_id, rejection
 from pml.streams.live_events import LiveEvents, Watcher
 from pml.streams.mcp_server.door import Call
+from pml.streams.mcp_server.following import send_word
+from pml.streams.mcp_server.form import form_of
+from pml.streams.mcp_server.person import Resumed
 from pml.streams.mcp_server.progress import telling
 from pml.streams.mcp_server.proxy.answers import (
     Later,
@@ -26,11 +29,34 @@ from pml.streams.mcp_server.proxy.answers import (
 )
 from pml.streams.mcp_server.proxy.one_call import TASK, OneCall, early, workflow_of
 from pml.streams.mcp_server.shapes import WAIT_MAX_S
+from pml.streams.run_history import session_events
 from pml.streams.settings import Settings
 from pml.streams.standing_results import StandingResults
 
 # A gateway that was started again finds the parts that are full one by one, each in some 15 ms.
 PARTS_TRIED = 50
+
+
+async def _ask(call: Call, one: OneCall, session: str, patience_s: float) -> None:
+    """Ask the person at the client what the call waits for, until it has ended by itself.
+
+    Raises:
+        InputNeeded: the client is to ask them, and to come again.
+    """
+    request, one.asked = one.asked.result(), asyncio.get_running_loop().create_future()
+    form = form_of(request.approval_id, request.model_dump(), one.run_id, None)
+    if form is None or call.person is None:
+        return
+    place = {"run_id": one.run_id, "session_id": session}
+    asking = asyncio.create_task(call.person.ask(request.approval_id, form, place, patience_s))
+    try:
+        await asyncio.wait((asking, one.ended), return_when=asyncio.FIRST_COMPLETED)
+        word = asking.result() if asking.done() else None
+    finally:
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+    if word is not None:
+        await send_word(call, one.run_id, session, word)
 
 
 class Calling:
@@ -62,10 +88,14 @@ class Calling:
             MCPError: the server answered with an error of the protocol.
             CallFailed: there is no answer of the server.
             ApprovalPending, CallGoesOn: there is none yet.
+            InputNeeded: the client is to ask a person first, and to come again.
             Refused: the call was not taken.
             Busy: as many requests wait as may.
             BrokerUnavailable: no broker answers.
         """
+        if call.resumed is not None:
+            with call.door.waiting.one_more():
+                return await self._resumed(call, call.resumed, with_pml)
         named, parts = call.meta_session or call.mcp_session, call.door.parts
         workflow, tenant = workflow_of(tool, arguments), call.caller.tenant
         with call.door.waiting.one_more():
@@ -92,10 +122,35 @@ class Calling:
         except PMLError as error:
             error.details.setdefault("run_id", one.run_id)
             raise
-        later = Later(one.run_id, session, TASK, with_pml)
+        raise self._nothing_yet(one, Later(one.run_id, session, TASK, with_pml))
+
+    async def _resumed(self, call: Call, again: Resumed, with_pml: bool) -> CallToolResult:
+        """The answer of a call that comes again after a person was asked; it is not made a second time."""
+        event = await self._end_after(call, again) if again.word and call.person else None
+        one = OneCall(again.run_id, "")
+        if event is None or isinstance(event.data, CommandRejected):
+            # Somebody else decided, or nobody did: how it stands is in the log.
+            for earlier in await session_events(self._settings, call.caller.tenant, again.session_id):
+                one.see(earlier)
+            event = one.ended.result() if one.ended.done() else None
+        if event is not None:
+            return await self._answer(event)
+        raise self._nothing_yet(one, Later(again.run_id, again.session_id, TASK, with_pml))
+
+    async def _end_after(self, call: Call, again: Resumed) -> Event | None:
+        """The event that a call ends with once a person has decided; None where that takes too long."""
+        assert again.word is not None
+        one = OneCall(again.run_id, "")
+        async with self._events.watching(call.caller.tenant, again.session_id, one.see) as watcher:
+            sent = await send_word(call, again.run_id, again.session_id, again.word)
+            one.command_id = sent.command_id
+            return await self._waited(call, one, again.session_id, watcher)
+
+    def _nothing_yet(self, one: OneCall, later: Later) -> PMLError:
+        """Why there is no answer."""
         if one.approval is not None:
-            raise waits_for_person(one.approval, later)
-        raise goes_on(self._wait_s, one.taken, later)
+            return waits_for_person(one.approval, later)
+        return goes_on(self._wait_s, one.taken, later)
 
     async def _end(self, call: Call, one: OneCall, session: str, workflow: dict[str, Any]) -> Event | None:
         """The event that the call ends with; None where that takes too long."""
@@ -110,16 +165,22 @@ class Calling:
                 traceparent=call.traceparent,
             )
             call.door.remembered.keep(call.caller.tenant, one.run_id, session)
-            return await self._waited(one, watcher)
+            return await self._waited(call, one, session, watcher)
 
-    async def _waited(self, one: OneCall, watcher: Watcher) -> Event | None:
-        waits: tuple[asyncio.Future[Any], ...] = (one.ended, watcher.failed)
-        await asyncio.wait(waits, timeout=self._wait_s, return_when=asyncio.FIRST_COMPLETED)
-        if one.ended.done():
-            return one.ended.result()
-        if watcher.failed.done():
-            watcher.failed.result()
-        return None
+    async def _waited(self, call: Call, one: OneCall, session: str, watcher: Watcher) -> Event | None:
+        now_s = asyncio.get_running_loop().time
+        ends_s = now_s() + self._wait_s
+        while True:
+            waits: list[asyncio.Future[Any]] = [one.ended, watcher.failed]
+            waits += [one.asked] if call.person else []
+            await asyncio.wait(waits, timeout=ends_s - now_s(), return_when=asyncio.FIRST_COMPLETED)
+            if one.ended.done():
+                return one.ended.result()
+            if watcher.failed.done():
+                watcher.failed.result()
+            if call.person is None or not one.asked.done():
+                return None
+            await _ask(call, one, session, ends_s - now_s())
 
     async def _answer(self, event: Event) -> CallToolResult:
         if isinstance(event.data, CommandRejected):

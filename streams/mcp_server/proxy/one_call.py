@@ -35,11 +35,12 @@ def workflow_of(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class OneCall:
-    """What is known of a call; `ended` has the event that it ended with."""
+    """What is known of a call: `ended` has the event that it ended with, `asked` what a person is asked."""
 
     def __init__(self, run_id: str, command_id: str) -> None:
         self.run_id, self.command_id = run_id, command_id
         self.ended: asyncio.Future[Event] = asyncio.get_running_loop().create_future()
+        self.asked: asyncio.Future[ApprovalRequested] = asyncio.get_running_loop().create_future()
         self.taken = False
         self.approval: ApprovalRequested | None = None
 
@@ -53,11 +54,16 @@ class OneCall:
         if isinstance(data, RunStarted):
             self.taken = True
         elif isinstance(data, ApprovalRequested):
-            self.approval = data
+            self._ask(data)
         elif isinstance(data, ApprovalSettled):
             self.approval = None
         elif is_end(data):
             self._end(event)
+
+    def _ask(self, data: ApprovalRequested) -> None:
+        self.approval = data
+        if not self.asked.done():
+            self.asked.set_result(data)
 
     def _end(self, event: Event) -> None:
         if not self.ended.done():

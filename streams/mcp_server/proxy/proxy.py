@@ -7,10 +7,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
-from mcp_types import CallToolResult, Tool
+from mcp_types import CallToolRequestParams, CallToolResult, Tool
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pml.streams.mcp_server.door import Door, call_of
+from pml.streams.mcp_server.person import resumed
 from pml.streams.mcp_server.proxy.answers import ToolNotApproved
 from pml.streams.mcp_server.proxy.calling import Calling
 from pml.streams.mcp_server.proxy.changes import ListChanges
@@ -59,23 +60,23 @@ class Proxy:
         return name in (await self._offering.now()).tools
 
     async def answer(
-        self, door: Door, name: str, arguments: dict[str, Any], context: Context, with_pml: bool
+        self, door: Door, params: CallToolRequestParams, context: Context, with_pml: bool
     ) -> CallToolResult:
         """What a call of a known tool comes to.
 
         Raises:
             NotAllowed: the caller may not run anything.
             ToolNotApproved: nobody allowed the tool.
-            MCPError, PMLError: as `Calling.call` has them.
+            InputNeeded, MCPError, PMLError: as `Calling.call` has them.
         """
         caller = door.caller_of(context)
         caller.require("runs:write")
         offer = await self._offering.now()
-        refusal = offer.refusals.get(name)
+        refusal = offer.refusals.get(params.name)
         if refusal is not None:
             raise ToolNotApproved(refusal.message)
-        call = call_of(door, caller, context)
-        answer = await self._calling.call(call, offer.tools[name], arguments, with_pml)
+        call = call_of(door, caller, context, resumed(params))
+        answer = await self._calling.call(call, offer.tools[params.name], params.arguments or {}, with_pml)
         return answer if is_modern(context) else answer_before_2026(answer)
 
 

@@ -6,12 +6,14 @@ from collections.abc import Callable, Collection, Mapping
 
 from pml.processors.capabilities.records import (
     KnownCapability,
+    after_steps,
     after_use,
+    awaiting,
     drafted_again,
     first_draft,
 )
 from pml.schemas.catalog import Capability
-from pml.schemas.lessons import DraftLesson, UseLesson
+from pml.schemas.lessons import DraftLesson, StepLesson, UseLesson
 
 # A tenant's work has tens; every process that reads the catalog holds all of them.
 CAPABILITIES_MAX = 500
@@ -20,7 +22,9 @@ Known = Mapping[str, KnownCapability]
 
 
 def after_lesson(
-    before: KnownCapability | None, lesson: DraftLesson | UseLesson, names: Callable[[], Collection[str]]
+    before: KnownCapability | None,
+    lesson: DraftLesson | UseLesson | StepLesson,
+    names: Callable[[], Collection[str]],
 ) -> KnownCapability | None:
     """What is known of a lesson's capability after it; None where it was never drafted, or is forgotten.
 
@@ -28,8 +32,11 @@ def after_lesson(
         names: what the other capabilities of its tenant are called.
     """
     if isinstance(lesson, UseLesson):
-        return None if before is None else after_use(before, lesson.success, lesson.at)
-    return first_draft(lesson.record, names()) if before is None else drafted_again(before, lesson.record)
+        return None if before is None else after_use(before, lesson.success, lesson.at, lesson.run)
+    if isinstance(lesson, StepLesson):
+        return None if before is None else after_steps(before, lesson.run, lesson.tasks)
+    drafted = first_draft(lesson.record, names()) if before is None else drafted_again(before, lesson.record)
+    return awaiting(drafted, lesson.run, lesson.record.intent)
 
 
 def published(before: KnownCapability | None, after: KnownCapability) -> Capability | None:

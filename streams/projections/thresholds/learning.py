@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from pml.processors.capabilities.edge_weights import KnownEdge
 from pml.processors.capabilities.records import KnownCapability, told
 from pml.processors.speculation.adaptation import Change, Learning, learn
 from pml.processors.speculation.branches import BranchCounts, branch_parts, count_outcome
@@ -23,11 +24,13 @@ from pml.schemas.lessons import (
     BranchLesson,
     DivergenceLesson,
     DraftLesson,
+    StepLesson,
     ThresholdLesson,
     UseLesson,
 )
 from pml.streams.dead_letters import Received
 from pml.streams.projections.thresholds.capabilities import after_lesson, published, surplus, taken_names
+from pml.streams.projections.thresholds.graph import Layers, forgotten_edges, stale_edges, walked
 from pml.streams.projections.thresholds.table import Knowledge, Row
 
 # Users and workflow types have no bound; the catalog, which every process holds, must have one.
@@ -67,7 +70,9 @@ class PartitionLearning:
             except UndecodableRecord as error:
                 learned.broken.append((record, error))
         _tell_branches(learned)
+        _tell_edges(learned)
         self._forget(learned)
+        _capabilities_last(learned)
         return learned
 
     def keep(self, learned: Learned) -> None:
@@ -81,6 +86,8 @@ class PartitionLearning:
 
     def _take(self, lesson: AnyLesson, learned: Learned) -> None:
         subject, source = lesson.subject, lesson.source
+        if isinstance(lesson, UseLesson):
+            learned.rows.update(walked(lesson, Layers(learned.rows, self.rows)))
         before = learned.rows.get(subject) or self.rows.get(subject)
         if before is not None and source.offset <= before.guard.get(source.partition, -1):
             return
@@ -110,7 +117,7 @@ class PartitionLearning:
             learned.records.append((lesson.subject, DivergenceRecord(tool=tool, diverged_at=after.at)))
 
     def _of_capability(
-        self, lesson: DraftLesson | UseLesson, guard: Mapping[int, int], learned: Learned
+        self, lesson: DraftLesson | UseLesson | StepLesson, guard: Mapping[int, int], learned: Learned
     ) -> None:
         """One whose draft was forgotten begins anew with the next."""
         row = learned.rows.get(lesson.subject) or self.rows.get(lesson.subject)
@@ -140,10 +147,13 @@ class PartitionLearning:
         for subject in surplus(self._capabilities(learned)):
             learned.rows[subject] = None
             learned.records.append((subject, None))
+        for subject in forgotten_edges(Layers(learned.rows, self.rows).all()):
+            learned.rows[subject] = None
+            learned.records.append((subject, None))
         known = {
             subject: row
-            for subject, row in (self.rows | learned.rows).items()
-            if row is not None and not isinstance(row.learned, KnownCapability)
+            for subject, row in Layers(learned.rows, self.rows).all()
+            if not isinstance(row.learned, (KnownCapability, KnownEdge))
         }
         beyond = len(known) - SUBJECTS_MAX
         forgettable = (subject for subject, row in known.items() if not _divergences(row).at)
@@ -181,6 +191,22 @@ def _tell_branches(learned: Learned) -> None:
         data = BranchStats(tenant=tenant, workflow_type=workflow_type, decision_id=decision_id, counts=counts)
         learned.records.append((subject, data))
         learned.rows[subject] = replace(row, learned=BranchCounts(counts, counts))
+
+
+def _tell_edges(learned: Learned) -> None:
+    """Once a chunk at most, however often runs went along an edge."""
+    for subject, row, record in list(stale_edges(learned.rows)):
+        learned.records.append((subject, record))
+        learned.rows[subject] = row
+
+
+def _capabilities_last(learned: Learned) -> None:
+    """Rows are written in this order: where a capability knows of a run's end, all its edges do."""
+
+    def is_capability(item: tuple[str, Row | None]) -> bool:
+        return item[1] is not None and isinstance(item[1].learned, KnownCapability)
+
+    learned.rows = dict(sorted(learned.rows.items(), key=is_capability))
 
 
 def _lesson(record: Received) -> AnyLesson:

@@ -158,8 +158,7 @@ class Thresholds:
             learning = self._partitions[partition] = self._restored(partition)
         learned = learning.fold(records)
         await self._bury(learned.broken)
-        for subject, data in learned.records:
-            await self._publish(subject, data)
+        await asyncio.gather(*[await self._publish(subject, data) for subject, data in learned.records])
         crash_point("thresholds.after_records")
         if self._partitions.get(partition) is not learning:
             # A rebalance came in between: whoever owns the partition now reads this chunk, and may have.
@@ -189,15 +188,19 @@ class Thresholds:
                 show(subject, row.learned.value)
         return PartitionLearning(found, self._position(partition))
 
-    async def _publish(self, subject: str, data: CatalogData | None) -> None:
+    async def _publish(self, subject: str, data: CatalogData | None) -> asyncio.Future[Any]:
+        """Sent in this order; whoever awaits what comes back knows that it was acknowledged."""
         value = None
         if data is not None:
             kind, _, name = subject.partition("/")
             value = encode(CatalogRecord(kind=kind, id=name, version=data.VERSION, data=data))
-        await self._producer.send_and_wait(self._topics.catalog, value=value, key=subject.encode())
+        sent: asyncio.Future[Any] = await self._producer.send(
+            self._topics.catalog, value=value, key=subject.encode()
+        )
         if isinstance(data, ThresholdRecord):
             log.info("threshold", subject=subject, value=data.value, ema=data.ema, state=data.state)
             show(subject, data.value)
+        return sent
 
     async def _bury(self, broken: Iterable[tuple[Received, PMLError]]) -> None:
         for record, error in broken:

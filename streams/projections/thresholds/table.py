@@ -1,19 +1,22 @@
-"""The table of what was learned: a row for each context, decision and capability, and how far it was read."""
+"""The table of what was learned: a row for each subject of lessons, and how far they were read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
+from pml.processors.capabilities.edge_weights import KnownEdge
+from pml.processors.capabilities.edges import EdgeKey
 from pml.processors.capabilities.records import KnownCapability
 from pml.processors.speculation.adaptation import Learning
 from pml.processors.speculation.branches import BranchCounts
 from pml.processors.speculation.distrust import Divergences
 from pml.schemas.catalog import Capability
 from pml.schemas.errors import LogCorrupted
+from pml.schemas.workflow import Task
 from pml.streams.settings import Settings
 
 ROLE = "thresholds"
@@ -26,7 +29,8 @@ _POSITION = "position"
 
 _DIVERGED = "diverged"
 _CAPABILITY = "capability"
-Knowledge = Learning | BranchCounts | Divergences | KnownCapability
+_EDGE = "edge"
+Knowledge = Learning | BranchCounts | Divergences | KnownCapability | KnownEdge
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +78,12 @@ def encode_row(row: Row) -> bytes:
     elif isinstance(learned, Divergences):
         state = [_DIVERGED, learned.at]
     elif isinstance(learned, KnownCapability):
-        record = learned.record.model_dump(mode="json", exclude_defaults=True)
-        state = [_CAPABILITY, record, learned.told_runs]
+        # Not without defaults: what kind an argument is would be one of them.
+        record = learned.record.model_dump(mode="json", exclude_none=True)
+        steps = [[run, [_told_step(task) for task in tasks]] for run, tasks in learned.steps]
+        state = [_CAPABILITY, record, learned.told_runs, learned.awaited, steps]
+    elif isinstance(learned, KnownEdge):
+        state = [_EDGE, *_edge_state(learned)]
     else:
         state = [learned.counts, learned.told]
     return orjson.dumps({"v": VERSION, "state": state, "guard": list(row.guard.items()), "at": row.at})
@@ -101,9 +109,32 @@ def decode_row(value: bytes) -> Row:
         ) from None
 
 
+def _edge_state(edge: KnownEdge) -> list[Any]:
+    key, known = edge.key, [edge.weight, edge.runs, edge.successes, edge.fields]
+    return [key.type, key.source, key.target, *known, edge.told_weight, edge.told_runs, edge.told_fields]
+
+
+def _told_step(task: Task) -> list[Any]:
+    return [task.id, task.tool, task.depends_on]
+
+
+def _step(stored: list[Any]) -> Task:
+    return Task(id=stored[0], tool=stored[1], depends_on=tuple(stored[2]))
+
+
+def _pairs(stored: Sequence[Sequence[Any]]) -> tuple[tuple[Any, str], ...]:
+    return tuple((one, other) for one, other in stored)
+
+
 def _learned(state: list[Any]) -> Knowledge:
     if state[0] == _DIVERGED:
         return Divergences(tuple(state[1]))
     if state[0] == _CAPABILITY:
-        return KnownCapability(Capability.model_validate(state[1]), state[2])
+        awaited = state[3] if len(state) > 3 else ()
+        steps = ((run, tuple(map(_step, tasks))) for run, tasks in (state[4] if len(state) > 4 else ()))
+        record = Capability.model_validate(state[1])
+        return KnownCapability(record, state[2], _pairs(awaited), tuple(steps))
+    if state[0] == _EDGE:
+        key, (weight, runs, successes, fields, *told) = EdgeKey(*state[1:4]), state[4:]
+        return KnownEdge(key, weight, runs, successes, _pairs(fields), *told)
     return BranchCounts(*state) if isinstance(state[0], dict) else Learning(*state)

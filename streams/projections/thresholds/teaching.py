@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pml.processors.capabilities.records import ANALYSED, drafted, used
+from pml.processors.capabilities.records import ANALYSED, STEPPED, drafted, stepped, used
 from pml.processors.speculation.outcomes import OBSERVED, lessons
 from pml.schemas.base import Coordinate
 from pml.schemas.catalog import Capability, DivergenceRecord
@@ -18,13 +18,14 @@ from pml.schemas.lessons import (
     DivergenceLesson,
     DraftLesson,
     Lesson,
+    StepLesson,
     ThresholdLesson,
     UseLesson,
 )
 from pml.streams.dead_letters import Received
 from pml.streams.log.reader import TYPE_HEADER, counted, header
 
-_TYPES = {name.encode(): name for name in OBSERVED | ANALYSED}
+_TYPES = {name.encode(): name for name in OBSERVED | ANALYSED | {STEPPED}}
 
 
 @dataclass(slots=True)
@@ -60,7 +61,7 @@ def _lessons(kind: str, record: Received) -> list[Lesson]:
         at = str(fields["occurred_at"])
         tenant, data = fields["tenant"], fields["data"]
         found = [_lesson(subject, said, source, at) for subject, said in _lessons_of(kind, tenant, data)]
-        return [*found, *_of_capabilities(kind, tenant, data, source, at)]
+        return [*found, *_of_capabilities(kind, fields, source, at)]
     except UnknownMessage as error:
         raise LogCorrupted(
             f"thresholds cannot be learned on at offset {record.offset}: {error.message}; upgrade PML, "
@@ -75,15 +76,23 @@ def _lessons_of(kind: str, tenant: str, data: Mapping[str, Any]) -> list[tuple[s
     return lessons(kind, tenant, data) if kind in OBSERVED else []
 
 
-def _of_capabilities(
-    kind: str, tenant: str, data: Mapping[str, Any], source: Coordinate, at: str
-) -> Iterator[Lesson]:
+def _of_capabilities(kind: str, fields: Mapping[str, Any], source: Coordinate, at: str) -> Iterator[Lesson]:
+    tenant, data = fields["tenant"], fields["data"]
+    run = f"{fields['session_id']}/{fields['run_id']}" if fields.get("run_id") else None
     draft = drafted(kind, tenant, data, at) if kind in ANALYSED else None
     if draft is not None:
-        yield DraftLesson(subject=_subject(tenant, draft.capability_id), source=source, at=at, record=draft)
+        yield DraftLesson(
+            subject=_subject(tenant, draft.capability_id), source=source, at=at, record=draft, run=run
+        )
+    step = stepped(kind, data)
+    if step is not None and run is not None:
+        yield StepLesson(subject=_subject(tenant, step[0]), source=source, at=at, run=run, tasks=step[1])
     use = used(kind, data)
     if use is not None:
-        yield UseLesson(subject=_subject(tenant, use[0]), source=source, at=at, success=use[1])
+        path = tuple(data.get("executed_path") or ())
+        yield UseLesson(
+            subject=_subject(tenant, use[0]), source=source, at=at, success=use[1], run=run, path=path
+        )
 
 
 def _subject(tenant: str, capability_id: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from pml.processors.capabilities.analysing import structure_of
-from pml.processors.capabilities.conversion import obstacles, workflow_of
+from pml.processors.capabilities.conversion import obstacles, repeats, workflow_of
 from pml.processors.workflow.check import checked_graph
 from pml.schemas.catalog import ServerTools, Tool
 from pml.schemas.structure import Structure
@@ -70,7 +70,6 @@ def test_objects_and_lists_keep_their_parts() -> None:
         ("a = await mcp.s.one()\nawait mcp.s.two(x=f'#{a.n}')", "line 2: `f'#{n1.n}'` has to be computed"),
         ("a = await mcp.s.one()\nawait mcp.s.two(x=[len(a)])", "line 2: `len(n1)` has to be computed"),
         ("if len(x) > 1:\n    await mcp.s.one()", "line 1: `len(x) > 1` has to be decided"),
-        ("for x in args.xs:\n    await mcp.s.one()", "line 1: it repeats calls for each item"),
         (
             "await asyncio.gather(mcp.s.one(), mcp.s.two(), return_exceptions=True)",
             "line 1: it goes on whether or not a call failed",
@@ -98,7 +97,7 @@ def structures() -> list[Any]:
 def test_every_case_of_the_table_without_obstacles_passes_the_check_of_a_workflow(
     structure: Structure,
 ) -> None:
-    if obstacles(structure) or structure.capabilities:
+    if obstacles(structure) or structure.capabilities or repeats(structure):
         return
     tools: dict[str, list[Tool]] = {}
     for server, _, name in (tool.partition(":") for tool in structure.tools):
@@ -114,3 +113,10 @@ def test_every_case_of_the_table_without_obstacles_passes_the_check_of_a_workflo
     for edge in structure.edges:
         if edge.source in order and edge.target in order:
             assert graph.nodes[edge.source].layer < graph.nodes[edge.target].layer
+
+
+def test_what_repeats_is_no_workflow_before_it_is_known_how_often() -> None:
+    structure = structure_of("for x in args.xs:\n    await mcp.s.one()", "python")
+    assert (obstacles(structure), repeats(structure)) == ((), True)
+    with pytest.raises(ValueError, match="how often it repeats"):
+        workflow_of(structure)

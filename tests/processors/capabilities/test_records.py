@@ -154,13 +154,52 @@ def test_a_single_call_that_nobody_named_is_only_a_call() -> None:
     assert drafts(world) == []
     named = draft_of_workflow({"intent": "Read my notes", "tasks": [{"id": "n1", "tool": "files:list_dir"}]})
     assert (named.source, named.intent, named.name) == ("tool", "Read my notes", "Read my notes")
+    assert (named.tool_id, named.default_args) == ("files:list_dir", {})
 
 
-def test_a_program_that_does_not_run_as_a_dag_is_not_drafted() -> None:
+def test_a_call_with_a_name_is_its_tool_with_what_it_was_given() -> None:
+    given = {"path": "a.md", "depth": {"type": "parameter", "parameter_name": "depth"}}
+    task = {"id": "n1", "tool": "files:list_dir", "arguments": given}
+    record = draft_of_workflow({"intent": "List", "tasks": [task]}, {"depth": 3})
+    assert (record.tool_id, record.default_args) == ("files:list_dir", {"path": "a.md"})
+    assert calls_again(record, {"depth": 1}) == [("files:list_dir", {"path": "a.md", "depth": 1})]
+    assert calls_again(record, {"depth": 1, "path": "b"})[0][1]["path"] == "b"
+
+
+LOOP = """\
+count = 0
+while count < args.most:
+    await mcp.files.list_dir(path='.')
+    await capabilities.peek()"""
+
+
+def draft_of_loop(code: str = LOOP) -> Capability:
     world = SessionWorld()
-    world.program("while True:\n    await mcp.files.list_dir(path='.')", "python")
+    world.program(code, "python")
     world.analyse()
-    assert drafts(world) == []
+    return drafts(world)[0]
+
+
+def test_a_program_that_does_not_run_as_a_dag_is_kept_as_it_is() -> None:
+    record = draft_of_loop()
+    assert (record.mode, record.language, record.code) == ("sandbox", "python", LOOP)
+    assert (record.reasons[0], record.tasks, record.result) == ("line 2: `while`", (), None)
+    assert (record.tools, record.capabilities) == (("files:list_dir",), ("peek",))
+    assert [item.name for item in record.parameters] == ["most"]
+    assert after_use(first_draft(record, ()), True, AT).record.status == "learned"
+
+
+def test_the_same_program_with_other_comments_is_the_same_capability() -> None:
+    same = draft_of_loop(LOOP + "  # and again\n\n")
+    assert same.capability_id == draft_of_loop().capability_id
+    other = draft_of_loop(LOOP.replace("'.'", "'docs'"))
+    assert other.capability_id != same.capability_id
+
+
+def test_a_program_with_a_secret_cannot_be_kept_as_it_is() -> None:
+    record = draft_of_loop(LOOP.replace("'.'", f"'{TOKEN}'"))
+    assert record.not_learned == records.SECRET
+    assert TOKEN not in record.model_dump_json()
 
 
 def test_a_secret_that_is_written_down_is_never_learned_and_says_so() -> None:
@@ -258,4 +297,4 @@ def test_whatever_arguments_are_called_a_workflow_begins_and_is_drafted(argument
     assert world.of_type("run.started")
     (record,) = drafts(world)
     assert all(0 < len(item.name) <= 200 for item in record.parameters)
-    assert calls_again(record) == calls(world)
+    assert record.not_learned or calls_again(record) == calls(world)

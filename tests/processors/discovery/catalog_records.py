@@ -8,6 +8,7 @@ from pml.schemas.catalog import (
     Capability,
     CapabilityName,
     CatalogRecord,
+    Edge,
     PermissionRecord,
     ServerTools,
     Tool,
@@ -52,6 +53,14 @@ def capability(name: str, intent: str, *tools: str, tenant: str = "local", **fie
     }
     data = Capability.model_validate(given)
     return CatalogRecord(kind="capability", id=f"{tenant}/cap_{name}", data=data)
+
+
+def edge(kind: str, source: str, target: str, tenant: str = "local", **fields: Any) -> CatalogRecord:
+    """An edge of the tool graph after one good run, told by the projection."""
+    given = {"tenant": tenant, "type": kind, "source": source, "target": target, "weight": 0.9, "runs": 1}
+    return CatalogRecord(
+        kind="edge", id=f"{tenant}/{kind}/{source}/{target}", data=Edge.model_validate({**given, **fields})
+    )
 
 
 def renamed(record: CatalogRecord, name: str) -> CatalogRecord:

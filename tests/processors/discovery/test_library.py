@@ -10,7 +10,7 @@ from pml.processors.discovery.library import Library, workflow_of
 from pml.schemas.catalog import CatalogRecord
 from pml.schemas.structure import StructureParameter
 from pml.schemas.workflow import Task
-from tests.processors.discovery.catalog_records import capability, permissions, renamed, server
+from tests.processors.discovery.catalog_records import capability, edge, permissions, renamed, server
 
 FILES = server("files", "read", "write")
 
@@ -122,6 +122,41 @@ def test_what_was_used_lately_and_well_stands_higher() -> None:
     assert standings["cap_bad"].recency == 0.0
     assert standings["cap_new"].success == pytest.approx(10 / 11)
     assert standings["cap_bad"].success == pytest.approx(2 / 11)
+
+
+def test_edges_are_for_their_tenant_alone_and_make_ranks() -> None:
+    told = edge("provides", "files:read", "files:write", tenant="ann")
+    made = library(FILES, told)
+    (link,) = made.shelf("ann").links
+    assert (link.type, link.source, link.target) == ("provides", "files:read", "files:write")
+    standings = made.shelf("ann").standings
+    assert standings["files:write"].page_rank == 1.0 > standings["files:read"].page_rank > 0
+    assert (made.shelf("bob").links, dict(made.shelf("bob").standings)) == ((), {})
+    made.drop("edge", told.id)
+    assert (made.shelf("ann").links, dict(made.shelf("ann").standings)) == ((), {})
+
+
+def test_an_edge_is_news_for_its_tenant() -> None:
+    made = library(FILES)
+    ann, bob = made.version("ann"), made.version("bob")
+    made.take(edge("provides", "files:read", "files:write", tenant="ann"))
+    assert (made.version("ann") != ann, made.version("bob") == bob) == (True, True)
+
+
+def test_an_edge_to_a_name_that_a_person_gave_leads_to_its_capability() -> None:
+    record = capability("a", "tidy up", "files:read")
+    made = library(
+        FILES, record, renamed(record, "spring-cleaning"), edge("contains", "cap_b", "spring-cleaning")
+    )
+    assert [link.target for link in made.links("local")] == ["cap_a"]
+
+
+def test_every_intent_that_it_was_good_for_is_a_past() -> None:
+    made = library(FILES, capability("a", "tidy up", "files:read", intents=("clean the house",)))
+    assert [(past.intent, past.capability) for past in made.shelf("local").pasts] == [
+        ("tidy up", "cap_a"),
+        ("clean the house", "cap_a"),
+    ]
 
 
 def test_the_workflow_of_a_capability_has_its_defaults_as_context() -> None:

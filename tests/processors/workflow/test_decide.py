@@ -448,12 +448,3 @@ def test_a_session_lives_for_as_long_as_one_of_its_runs() -> None:
     world.time_ms += 5_000
     step = world.answer(world.call_of("a"))
     assert [event.type for event in step.events] == ["task.completed", "run.completed"]
-
-
-def test_a_command_that_a_later_release_obeys_is_refused_as_not_supported() -> None:
-    world = SessionWorld()
-    error = data_of(
-        world.unreadable(Unreadable("UNKNOWN_MESSAGE", "no such type", "cmd_9", "run.score")),
-        "command.rejected",
-    ).error
-    assert (error["code"], "run.score" in error["message"]) == ("NOT_SUPPORTED", True)

@@ -14,12 +14,15 @@ from pml.processors.capabilities.analysing import analysed
 from pml.processors.sandboxing.answers import step_answer
 from pml.processors.speculation.guard import can_speculate
 from pml.processors.workflow import Catalog, Session, Step, encode_session, evolve
+from pml.processors.workflow.folding import address_of
 from pml.schemas.analysis import ANALYSE_TOOL, AnalyseRequest
 from pml.schemas.calls import CallRun, task_value
-from pml.schemas.catalog import CatalogRecord, SpeculationSwitch, ThresholdOverride
+from pml.schemas.catalog import Capability, CatalogRecord, SpeculationSwitch, ThresholdOverride
 from pml.schemas.events import Event
 from pml.schemas.memory import RECALL_TOOL
 from pml.schemas.stepping import STEP_TOOL, StepRequest
+from pml.schemas.times import from_rfc3339
+from pml.schemas.workflow import Reference, Workflow
 from tests.processors.file_tools import Files, ToolFailed, random_workflow
 from tests.processors.session_world import SessionWorld, catalog
 
@@ -61,9 +64,11 @@ class Play:
             self.take(self.world.answer(call.call_id, result))
 
     def run(self, call: CallRun) -> Any:
-        """What the tool of a call does, once."""
+        """What the tool of a call does, once, and never past its deadline: bridges begin nothing then."""
         if call.call_id not in self.ran:
             try:
+                if from_rfc3339(call.deadline_at) <= self.world.time_ms:
+                    raise ToolFailed
                 tool = self._internals().get(call.tool, self.files.run)
                 self.ran[call.call_id] = tool(call.tool, call.arguments)
             except ToolFailed as error:
@@ -79,9 +84,19 @@ class Play:
     def _stepped(self, _: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """What a program says follows from what it was told, and from nothing else."""
         request = StepRequest.model_validate(arguments)
+        resting = self.world.payloads.get(address_of(request.program))
+        if resting is None:
+            raise ToolFailed
+        if resting.structured["program"]["structure"] is not None:
+            call = next(item for item in self.world.open_calls.values() if item.arguments == arguments)
+            try:
+                return self.world.unfolded(call).model_dump(mode="json")
+            except KeyError:
+                raise ToolFailed from None
         before = sum(len(step.results) for step in request.taken)
         told = Random(f"{request.start.offset}/{request.taken}")
-        return step_answer(_said(told, len(request.taken)), before).model_dump(mode="json")
+        said = _said(told, len(request.taken))
+        return step_answer(said, before, _capability).model_dump(mode="json")
 
     def start_program(self, run_id: str, options: dict[str, Any] | None = None) -> None:
         """A program that no DAG expresses."""
@@ -188,6 +203,17 @@ class Play:
             again = self.random.choice(list(self.world.session.obeyed))
             self.take(self.world.send(kind, run_id, data, command_id=again))
 
+    def score(self) -> None:
+        """Somebody judges a run, known or not; sometimes by an id that was used before."""
+        assert self.world.session is not None
+        run_id = self.random.choice([*self.world.session.runs, "run_9"])
+        value = self.random.choice([{"number": 0.5}, {"category": "good"}, {"boolean": True}])
+        used = [*self.world.session.obeyed, *self.world.session.scores]
+        again = self.random.choice(used) if used and self.random.random() < 0.3 else None
+        step = self.world.send("run.score", run_id, {"name": "quality", **value}, command_id=again)
+        self.take(step)
+        assert step.events[-1].type in {"run.scored", "command.attached", "command.rejected"}
+
     def answer_request(self) -> None:
         """A person, or somebody who is none, answers a request that is open, or one that was."""
         asked = self.world.of_type("approval.requested")
@@ -197,6 +223,7 @@ class Play:
         data = {
             "approval_id": event.data.approval_id,
             "decision": self.random.choice(["approve", "approve", "reject"]),
+            "computed": self.random.random() < 0.5,
         }
         who = self.random.choice(["person:ada", "person:ada", "agent:planner"])
         step = self.world.send("approval.decide", event.run_id or "", data, who)
@@ -273,17 +300,26 @@ class Play:
         """Each request ends once at most, and only a granted one leads to the call that it was about."""
         open_requests: dict[str, Event] = {}
         granted: dict[str, Event] = {}
+        computed: set[str] = set()
+        held: dict[str, str] = {}
         for event in self.world.events:
             data: Any = event.data
             if event.type == "approval.requested":
                 open_requests[data.approval_id] = event
+                if data.calls is not None:
+                    held[data.approval_id] = event.run_id or ""
             elif event.type.startswith("approval."):
                 asked = open_requests.pop(data.approval_id)
+                held.pop(data.approval_id, None)
                 if event.type == "approval.granted":
                     granted[data.approval_id] = asked
-            elif event.type == "task.started" and data.approval_id:
+                    computed |= {data.approval_id} if data.computed else set()
+            elif event.type in {"layer.released", "task.started", "speculation.started"}:
+                assert event.run_id not in held.values()
+            if event.type == "task.started" and data.approval_id:
                 about: Any = granted[data.approval_id].data
-                assert (about.task_id, about.arguments_hash) == (data.task_id, data.arguments_hash)
+                shown = about.calls or (about,)
+                assert any(_covers(call, data, data.approval_id in computed) for call in shown)
         assert not open_requests
         for call in self.answered:
             found = self.world.catalog.permissions.find(call.tool)
@@ -365,9 +401,23 @@ def _said(random: Random, steps: int) -> dict[str, Any]:
         {name: "a.md" if isinstance(value, dict) else value for name, value in task["arguments"].items()}
         for task in tasks
     ]
-    return {
-        "calls": [{"tool": task["tool"], "arguments": each} for task, each in zip(tasks, given, strict=True)]
-    }
+    made: list[dict[str, Any]] = [
+        {"tool": task["tool"], "arguments": each} for task, each in zip(tasks, given, strict=True)
+    ]
+    if random.random() < 0.3:
+        called = {"capability": str(random.randint(1, 1_000)), "arguments": {}}
+        made.insert(random.randint(0, len(made)), called)
+    return {"calls": made}
+
+
+def _capability(name: str) -> Capability:
+    """What a number always calls, with conditions, and a value that is there or not."""
+    random = Random(name)
+    workflow = Workflow.model_validate(random_workflow(random) | {"options": {}})
+    value = Reference(expression=random.choice(workflow.tasks).id) if random.random() < 0.7 else None
+    return Capability(
+        tenant="local", name=name, tasks=workflow.tasks, decisions=workflow.decisions, result=value
+    )
 
 
 @given(seed=SEEDS)
@@ -386,7 +436,39 @@ def test_programs_in_the_sandbox_among_everything_that_goes_wrong(seed: int) -> 
     found.check_log()
     grown = [event for event in found.world.of_type("run.expanded") if event.run_id == "run_1"]
     counted = [task["id"] for event in grown for task in _new_tasks(event)]
-    assert counted == [f"n{number}" for number in range(1, len(counted) + 1)]
+    assert len(set(counted)) == len(counted)
+    asked = [int(name[1:]) for name in counted if "__" not in name]
+    assert asked == sorted(asked)
+
+
+LOOPS = """
+found = await mcp.files.read_file(path="a.md")
+for name in names:
+    page = await mcp.files.read_file(path=name)
+    if page.size > 5:
+        await mcp.files.write_file(path=name, text=page.text)
+again = await asyncio.gather(*[mcp.files.parse(text=name) for name in names])
+await mcp.files.list_dir(path=found.first)
+return again
+"""
+
+
+@given(seed=SEEDS)
+@settings(max_examples=60, deadline=None)
+def test_programs_with_loops_among_everything_that_goes_wrong(seed: int) -> None:
+    random = Random(seed)
+    found = Play(random, SessionWorld(catalog=_eager(random, _retried(random)), checked_every=2))
+    names = random.choices(["a.md", "b.md", "docs/c.md"], k=random.randint(0, 6))
+    found.take(found.world.program(LOOPS, "python", "run_1", context={"names": names}))
+    for _ in range(random.randint(0, 30)):
+        _disturb(found, 1)
+    _switch(found, "on")
+    found.drain()
+    found.check_log()
+    ended = [event.type for event in found.world.events if event.run_id == "run_1"][-1]
+    begun = {event.data.task_id for event in found.world.of_type("task.started") if event.run_id == "run_1"}
+    if ended == "run.completed":
+        assert len([name for name in begun if name.startswith("n2__")]) == len(names)
 
 
 def _new_tasks(event: Event) -> list[dict[str, Any]]:
@@ -415,6 +497,12 @@ def _pausing(random: Random, workflow: dict[str, Any]) -> dict[str, Any]:
     return workflow | {"options": workflow["options"] | more}
 
 
+def _covers(call: Any, started: Any, computed: bool) -> bool:
+    """Whether what was shown is what began."""
+    same = call.arguments_hash == started.arguments_hash or (computed and call.arguments_hash is None)
+    return same and (call.task_id or started.task_id, call.tool) == (started.task_id, started.tool)
+
+
 def _eager(random: Random, permissions: dict[str, Any] | None = None, **policy: Any) -> Catalog:
     """A catalog under which much runs early: deep layers, branches as likely as not; and a small cache."""
     found = catalog(
@@ -424,6 +512,7 @@ def _eager(random: Random, permissions: dict[str, Any] | None = None, **policy: 
         cache_bytes=random.choice([150, 16_777_216]),
         verified_share=random.choice([0.0, 0.5, 1.0]),
         memory_influence=random.choice(["on", "off"]),
+        approve=random.choice(["before", "each"]),
         **policy,
     )
     value = random.choice([0.4, 0.54, 0.92])
@@ -470,6 +559,7 @@ _DISTURBANCES = {
     "run.replan": 2,
     "task.resolve": 2,
     "approval.decide": 5,
+    "run.score": 1,
 }
 
 
@@ -509,6 +599,8 @@ def _disturb(found: Play, next_run: int) -> None:
         found.resolve()
     elif kind == "approval.decide":
         found.answer_request()
+    elif kind == "run.score" and world.session is not None:
+        found.score()
     elif kind == "switch":
         _switch(found, random.choice(["on", "shadow", "off"]))
     elif kind == "lose" and world.payloads and random.random() < 0.2:

@@ -128,7 +128,7 @@ def test_what_few_sessions_have_may_be_absent() -> None:
     world = SessionWorld()
     world.start(wide(2))
     stored = record(world)
-    for name in ("obeyed", "internals", "influences", "verifications"):
+    for name in ("obeyed", "internals", "influences", "verifications", "scores"):
         assert name not in stored, "it takes no room where there is nothing"
     found = decode_session(orjson.dumps(stored), world.definitions.get)
     assert not isinstance(found, MissingDefinition)

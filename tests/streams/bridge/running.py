@@ -46,16 +46,23 @@ PERMISSIONS = {
 class World:
     """Topics of their own, configuration files, a client of the bridge's topics."""
 
-    def __init__(self, kafka: str, folder: Path, servers: Iterable[str] | None = None) -> None:
+    def __init__(
+        self,
+        kafka: str,
+        folder: Path,
+        servers: Iterable[str] | None = None,
+        others: Mapping[str, Any] | None = None,
+    ) -> None:
         self.events = EventLog(folder / "trouble.log")
         self.folder = folder
-        self._write_files(servers)
+        self._write_files(servers, others or {})
         self.settings = folder_settings(folder, kafka, f"bridge-{uuid.uuid4().hex[:8]}")
         self.topics = self.settings.topics
         self._producer: Any = None
         self._tails = Tails(client_options(self.settings))
 
-    def _write_files(self, wanted: Iterable[str] | None) -> None:
+    def _write_files(self, wanted: Iterable[str] | None, others: Mapping[str, Any]) -> None:
+        """Those of the usual servers that are wanted, and others in their place or beside them."""
         trouble = [str(SERVERS / "trouble_server.py"), str(self.events.path)]
         servers = {
             "trouble": {"command": sys.executable, "args": trouble},
@@ -63,7 +70,7 @@ class World:
             "raw": {"command": sys.executable, "args": [str(SERVERS / "raw_server.py")]},
             "absent": {"command": "/no/such/server"},
         }
-        kept = {name: servers[name] for name in wanted or servers}
+        kept = {name: servers[name] for name in wanted or servers} | dict(others)
         (self.folder / "mcp-servers.yaml").write_bytes(orjson.dumps({"mcpServers": kept}))
         self.write_permissions(PERMISSIONS)
 
@@ -173,8 +180,13 @@ def cancel(call: CallRun) -> CallCancel:
 
 
 @asynccontextmanager
-async def world(kafka: str, folder: Path, servers: Iterable[str] | None = None) -> AsyncIterator[World]:
-    world = World(kafka, folder, servers)
+async def world(
+    kafka: str,
+    folder: Path,
+    servers: Iterable[str] | None = None,
+    others: Mapping[str, Any] | None = None,
+) -> AsyncIterator[World]:
+    world = World(kafka, folder, servers, others)
     await world.open()
     try:
         yield world

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
-from pml.processors.capabilities.inlining import inlined
+from pml.processors.capabilities.inlining import Find, inlined
 from pml.schemas.analysis import ANALYSE_TOOL, AnalyseAnswer
 from pml.schemas.catalog import Capability, ServerTools, Tool
 from pml.schemas.errors import SourceError, WorkflowInvalid
@@ -32,13 +35,30 @@ SERVERS = [
 ]
 
 
-async def peeking(tenant: str, workflow: Workflow) -> Workflow:
-    """One tenant has one capability."""
-    return inlined(workflow, lambda name: PEEK if (tenant, name) == ("local", "peek") else None)
+COUNT = Capability(
+    tenant="local",
+    name="count",
+    capability_id="cap_2",
+    mode="sandbox",
+    language="python",
+    code="while True: pass",
+)
+
+
+class Known:
+    """One tenant has two capabilities."""
+
+    async def workflow(self, tenant: str, workflow: Workflow) -> Workflow:
+        """As the bridge inlines it."""
+        return await self.look(tenant, lambda find: inlined(workflow, find))
+
+    async def look(self, tenant: str, question: Callable[[Find], Any]) -> Any:
+        """As the bridge looks them up."""
+        return question({"peek": PEEK, "count": COUNT}.get if tenant == "local" else lambda name: None)
 
 
 async def answered(source: str, **fields: str) -> AnalyseAnswer:
-    analyse = Analyse(lambda: SERVERS, peeking)
+    analyse = Analyse(lambda: SERVERS, Known())
     try:
         given = await analyse(run(ANALYSE_TOOL, arguments={"source": source, **fields}))
     finally:
@@ -95,3 +115,16 @@ async def test_what_is_no_program_is_an_error_of_the_call() -> None:
         await answered("await mcp.s.read(", language="python")
     with pytest.raises(ValidationError):
         await answered("a = 1", language="cobol")
+
+
+async def test_a_program_that_calls_one_of_the_sandbox_goes_there_with_it() -> None:
+    answer = await answered("a = await capabilities.count()\nawait capabilities.peek()")
+    assert (answer.mode, answer.workflow) == ("sandbox", None)
+    assert answer.program is not None
+    assert [each.source for each in answer.program.linked] == ["while True: pass"]
+
+
+async def test_a_program_of_the_sandbox_is_told_at_once_of_what_there_is_not() -> None:
+    with pytest.raises(WorkflowInvalid) as found:
+        await answered("while True:\n    await capabilities.nobody()")
+    assert found.value.code == "UNKNOWN_CAPABILITY"

@@ -37,7 +37,16 @@ async def pml(kafka: str, tmp_path: Path) -> AsyncIterator[World]:
         yield made
 
 
-async def test_killed_at_every_step_each_unsafe_call_runs_at_most_once(pml: World) -> None:
+@pytest.fixture(params=["stdio", "http"])
+async def reached(request: pytest.FixtureRequest, kafka: str, tmp_path: Path) -> AsyncIterator[World]:
+    """The server by every way in which one is reached."""
+    others = {"trouble": {"url": request.getfixturevalue("trouble_url")}} if request.param == "http" else {}
+    async with world(kafka, tmp_path, ["trouble"], others) as made:
+        yield made
+
+
+async def test_killed_at_every_step_each_unsafe_call_runs_at_most_once(reached: World) -> None:
+    pml = reached
     crashed: dict[str, list[CallRun]] = {point: [] for point in POINTS}
     for point in (point for point in POINTS for _ in range(ROUNDS)):
         call = run("trouble:count")

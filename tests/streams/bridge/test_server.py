@@ -1,4 +1,4 @@
-"""One MCP server: started, listed, called, cancelled, killed and started again, over real stdio."""
+"""One MCP server: started, listed, called, cancelled, killed and started again, over stdio and HTTP."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from mcp.shared.exceptions import MCPError
 from pml.schemas.catalog import ServerTools
 from pml.streams.bridge.results import answer_of, failure_of
 from pml.streams.bridge.server import Server
-from pml.streams.bridge.servers_file import ServerSpec
-from pml.streams.bridge.session import ServerUnavailable
+from pml.streams.bridge.server_specs import ServerSpec
+from pml.streams.bridge.unavailable import ServerUnavailable
 from tests.streams.bridge.conftest import SERVERS, EventLog, NewServer, spec
 
 MAX_BYTES = 64 * 1024
@@ -139,8 +139,8 @@ async def test_requests_of_the_server_are_declined_clearly(new_server: NewServer
     await server.close()
 
 
-async def test_tool_errors_carry_the_contracts_types(new_server: NewServer, trouble: ServerSpec) -> None:
-    server = new_server(trouble)
+async def test_tool_errors_carry_the_contracts_types(new_server: NewServer, connected: ServerSpec) -> None:
+    server = new_server(connected)
     for message, kind, retryable in [
         ("Connection refused", "NETWORK", True),
         ("it timed out", "TIMEOUT", True),
@@ -158,9 +158,9 @@ async def test_tool_errors_carry_the_contracts_types(new_server: NewServer, trou
 
 @pytest.mark.parametrize("size", [MAX_BYTES + 1, 300_000, 100_000_000])
 async def test_a_result_too_large_is_an_error_and_the_session_goes_on(
-    new_server: NewServer, trouble: ServerSpec, size: int
+    new_server: NewServer, connected: ServerSpec, size: int
 ) -> None:
-    server = new_server(trouble)
+    server = new_server(connected)
     async with server.session("t", "s") as session:
         first = session
     _, result, error = await ask(server, "big", size=size)
@@ -182,9 +182,9 @@ async def test_a_long_answer_with_its_id_at_the_end_is_matched_too(
 
 
 async def test_cancelling_a_call_tells_the_server_and_the_session_survives(
-    new_server: NewServer, trouble: ServerSpec, events: EventLog
+    new_server: NewServer, connected: ServerSpec, events: EventLog
 ) -> None:
-    server = new_server(trouble)
+    server = new_server(connected)
     call = asyncio.create_task(ask(server, "slow", seconds=60))
     await until(lambda: events.entries("slow"))
     call.cancel()

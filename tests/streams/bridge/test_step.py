@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pml.processors.capabilities.inlining import Find
 from pml.schemas.base import Coordinate
 from pml.schemas.calls import CallEnded, ToolResult
+from pml.schemas.catalog import Capability
 from pml.schemas.codec import encode
 from pml.schemas.commands import Code, Command, RunStart
-from pml.schemas.errors import PayloadGone
+from pml.schemas.errors import PayloadGone, WorkflowInvalid
 from pml.schemas.identifiers import session_key
-from pml.schemas.stepping import STEP_TOOL, Given, GivenError, StepAnswer, StepRequest, StepTaken
+from pml.schemas.stepping import (
+    STEP_TOOL,
+    Given,
+    GivenError,
+    Linked,
+    SandboxProgram,
+    StepAnswer,
+    StepRequest,
+    StepTaken,
+)
+from pml.schemas.structure import StructureParameter
+from pml.schemas.workflow import Parameter, Reference, Task, Workflow
 from pml.streams.bridge.reaper import Reaper
 from pml.streams.bridge.step import Steps
 from pml.streams.connection import client_options
@@ -34,7 +47,39 @@ while len(seen) < rounds:
     seen.append(page.text)
 return seen
 """
+CALLING = """
+found = await asyncio.gather(capabilities.twice(number=rounds), mcp.pages.read(number=0))
+while False:
+    pass
+return [found[0], found[1].text, (await capabilities.lines(rounds=1))]
+"""
+TWICE = Capability(
+    tenant="local",
+    name="twice",
+    capability_id="cap_1",
+    parameters=(StructureParameter(name="number"),),
+    tasks=(
+        Task(id="n1", tool="pages:read", arguments={"number": Parameter(parameter_name="number")}),
+        Task(id="n2", tool="pages:read", arguments={"number": Reference(expression="n1.text")}),
+    ),
+    result=Reference(expression="n2.text"),
+)
+
+
+class Known:
+    """One tenant has one capability."""
+
+    async def workflow(self, tenant: str, workflow: Workflow) -> Workflow:
+        """Nothing here is inlined as a whole."""
+        raise NotImplementedError
+
+    async def look(self, tenant: str, question: Callable[[Find], Any]) -> Any:
+        """As the bridge looks them up."""
+        return question({"twice": TWICE}.get if tenant == "local" else lambda name: None)
+
+
 KEY = session_key("local", "s1")
+ROUNDS = (StructureParameter(name="rounds"),)
 
 
 class Steppers:
@@ -43,6 +88,7 @@ class Steppers:
     def __init__(self, world: World, steps: Steps) -> None:
         self.world, self.steps = world, steps
         self.taken: list[StepTaken] = []
+        self.begun: Coordinate | None = None
 
     async def rest(self, result: Any) -> Coordinate:
         """A result in `pml.tool-outcomes`."""
@@ -57,9 +103,13 @@ class Steppers:
         offset = await self.world.send_raw(topic, encode(ended), KEY, 0)
         return Coordinate(topic=topic, partition=0, offset=offset)
 
-    async def program(self, rounds: int) -> Coordinate:
-        """A program in `pml.commands`."""
-        data = RunStart(code=Code(source=PROGRAM, language="python"), context={"rounds": rounds})
+    async def program(
+        self, rounds: int, source: str = PROGRAM, linked: tuple[Linked, ...] = ()
+    ) -> Coordinate:
+        """A program in `pml.commands`, and the answer about it."""
+        data = RunStart(code=Code(source=source, language="python"), context={"rounds": rounds})
+        program = SandboxProgram(language="python", source=source, linked=linked)
+        self.begun = await self.rest({"program": program.model_dump(mode="json")})
         command = Command(type="run.start", command_id="c", session_id="s1", run_id="run_1", data=data)
         topic = self.world.topics.commands
         offset = await self.world.send_raw(topic, encode(command), KEY, 0)
@@ -67,7 +117,8 @@ class Steppers:
 
     async def step(self, start: Coordinate) -> StepAnswer:
         """One step, whose calls are answered."""
-        request = StepRequest(language="python", start=start, taken=tuple(self.taken))
+        assert self.begun is not None
+        request = StepRequest(start=start, program=self.begun, taken=tuple(self.taken))
         call = run(STEP_TOOL, arguments=request.model_dump(mode="json"))
         answer = StepAnswer.model_validate(await self.steps(call))
         if answer.workflow is not None:
@@ -90,7 +141,7 @@ async def steppers(kafka: str, tmp_path: Path) -> AsyncIterator[Steppers]:
     await world.open()
     tails, reaper = Tails(client_options(world.settings)), Reaper()
     await tails.start()
-    steps = Steps(world.settings, tails, in_sandboxes(world.settings, reaper))
+    steps = Steps(world.settings, tails, in_sandboxes(world.settings, reaper), Known())
     try:
         yield Steppers(world, steps)
     finally:
@@ -138,7 +189,7 @@ async def test_a_program_makes_no_more_calls_than_the_setting_says(kafka: str, t
     await world.open()
     tails, reaper = Tails(client_options(settings)), Reaper()
     await tails.start()
-    steps = Steps(settings, tails, in_sandboxes(settings, reaper))
+    steps = Steps(settings, tails, in_sandboxes(settings, reaper), Known())
     try:
         few = Steppers(world, steps)
         start = await few.program(rounds=3)
@@ -151,3 +202,26 @@ async def test_a_program_makes_no_more_calls_than_the_setting_says(kafka: str, t
         await tails.stop()
         await world.close()
         await asyncio.to_thread(reaper.close)
+
+
+@pytest.mark.parametrize("forgotten", [False, True])
+async def test_a_program_calls_capabilities_of_its_tenant(steppers: Steppers, forgotten: bool) -> None:
+    lines = Linked(capability_id="cap_2", names=("lines",), source=PROGRAM, parameters=ROUNDS)
+    start = await steppers.program(7, CALLING, (lines,))
+    answer = await steppers.step(start)
+    assert answer.workflow is not None
+    assert [task.id for task in answer.workflow.tasks] == ["c1__n1", "c1__n2", "n2"]
+    if forgotten:
+        await steppers.steps.close()
+    inner = await steppers.step(start)
+    assert inner.workflow is not None
+    assert [task.id for task in inner.workflow.tasks] == ["n4"]
+    if forgotten:
+        await steppers.steps.close()
+    assert (await steppers.step(start)).value == ["page of c1__n2", "page of n2", ["page of n4"]]
+
+
+async def test_an_unknown_capability_ends_its_program(steppers: Steppers) -> None:
+    start = await steppers.program(1, "while True:\n    await capabilities.nobody()")
+    with pytest.raises(WorkflowInvalid, match="there is no nobody"):
+        await steppers.step(start)

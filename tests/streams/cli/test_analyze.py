@@ -96,3 +96,15 @@ def test_mistakes_are_told_in_one_line(pml: Pml, tmp_path: Path, arguments: list
     assert result.exit_code == 2
     assert len(result.stderr.splitlines()) == 1
     assert said in result.stderr
+
+
+def test_whom_its_calls_wait_for_is_known_before_it_runs(pml: Pml, tmp_path: Path) -> None:
+    (tmp_path / "job.ts").write_text(TYPESCRIPT)
+    assert orjson.loads(pml("analyze", "job.ts", "--json").stdout)["asks_person"] is None
+    file = tmp_path / "mcp-permissions.yaml"
+    file.write_text('tools: {"fs:*": {scope: readonly, approval: auto}, "fs:write": {approval: hil}}')
+    found = orjson.loads(pml("analyze", "job.ts", "--json").stdout)["asks_person"]
+    assert list(found) == ["fs:write"]
+    file.rename(tmp_path / "other.yaml")
+    shown = pml("analyze", "job.ts", "--permissions", "other.yaml").stdout
+    assert "fs:write needs a person's approval for each call (approval: hil)" in shown

@@ -187,6 +187,9 @@ def test_doctor_is_red_where_something_is_missing_and_says_what_to_do(pml: Pml) 
     assert not checks["MCP servers"]["good"]
     assert "pml init" in checks["MCP servers"]["remedy"]
     assert checks["Java"]["good"]
+    assert checks["Deno"]["good"]
+    assert checks["Deno"]["used"], "it is installed with the tests"
+    assert (checks["servers at URLs"]["good"], checks["servers at URLs"]["used"]) == (True, False)
     assert all(check["remedy"] for check in checks.values() if not check["good"])
     pml("init")
     cured = pml("doctor")

@@ -73,9 +73,90 @@ def test_programs_that_are_no_dag_run(project: Project) -> None:
     with_line = ran(project, "none.ts", "let n = 1;\nwhile (n) { n = 0; }\nreturn 5;")
     assert with_line["result"] == 5
 
+    is_learned(project)
+    repeats(project)
     the_guide_is_right(project)
     says_why(project)
     dies_in_the_middle(project)
+
+
+COLLECT = """\
+# what is in the first so many lines of a file
+found = []
+while len(found) < args.get("times", 1):
+    found.append((await mcp.files.read_file(path=path)).text)
+return found
+"""
+PEEK = """\
+tasks:
+  - {id: n1, tool: "files:read_file", arguments: {path: a.txt}}
+  - {id: n2, tool: "files:list_dir", arguments: {path: .}, depends_on: [n1]}
+result: {type: reference, expression: n1.text}
+"""
+OUTER = """\
+first = await capabilities.collect_texts(path="a.txt", times=2)
+second = await capabilities["peek"]()
+while False:
+    pass
+return [first, second]
+"""
+
+
+EACH = """\
+found = await mcp.files.list_dir(path=".", pattern="a*.txt")
+pages = await asyncio.gather(*[mcp.files.read_file(path=entry.path) for entry in found.entries])
+more = [await mcp.files.read_file(path=name) for name in args.names]
+return {"pages": pages, "more": more}
+"""
+
+
+def repeats(project: Project) -> None:
+    """A loop over a result is a DAG that comes in parts, here two; it answers its intent too."""
+    given = ("--context", 'names=["a.txt", "a.txt"]')
+    done = ran(project, "each.py", EACH, *given, "--intent", "Read each of many")
+    assert (done["status"], done["mode"], done["reasons"]) == ("completed", "dag", [])
+    assert [page["text"] for page in done["result"]["pages"]] == ["a file\n"]
+    assert [page["text"] for page in done["result"]["more"]] == ["a file\n"] * 2
+    assert set(done["results"]) == {"n1", "n2__0", "n3__0", "n3__1"}
+
+    def learned() -> bool:
+        listed = {item["name"]: item["status"] for item in project.json("capability", "list")["items"]}
+        return listed.get("read-each-of-many") == "learned"
+
+    wait_until(learned, "it to be learned")
+    assert "may call" in project.pml("capability", "show", "read-each-of-many")
+    given = ("--context", "names=[]", "--context", "pattern=b*.txt", "--wait")
+    again = project.json("submit", "--intent", "Read each of many", *given)
+    assert (again["status"], again["result"]) == ("completed", {"pages": [], "more": []})
+
+
+def is_learned(project: Project) -> None:
+    """A program that ran in the sandbox answers its intent, and is called by others, as a DAG is."""
+    done = ran(project, "collect.py", COLLECT, "--intent", "Collect texts")
+    assert (done["status"], done["result"]) == ("completed", ["a file\n"])
+    (project.folder / "peek.yaml").write_text(PEEK)
+    project.json("submit", "peek.yaml", "--intent", "peek", "--wait")
+
+    def learned() -> bool:
+        listed = {item["name"]: item["status"] for item in project.json("capability", "list")["items"]}
+        return listed.get("collect-texts") == listed.get("peek") == "learned"
+
+    wait_until(learned, "both to be learned")
+    (record,) = [
+        item for item in project.json("capability", "list")["items"] if item["name"] == "collect-texts"
+    ]
+    assert (record["mode"], record["tools"]) == ("sandbox", ["files:read_file"])
+    assert {item["name"]: item["required"] for item in record["parameters"]} == {"times": False, "path": True}
+    shown = project.pml("capability", "show", "collect-texts")
+    assert "runs in the sandbox" in shown
+    assert "`while`" in shown
+    again = project.json(
+        *("submit", "--intent", "Collect texts", "--context", "path=a.txt", "--context", "times=3", "--wait")
+    )
+    assert (again["mode"], again["result"]) == ("sandbox", ["a file\n"] * 3)
+    outer = ran(project, "outer.py", OUTER.replace("collect_texts", record["capability_id"]))
+    assert outer["result"] == [["a file\n"] * 2, "a file\n"]
+    assert {"n1", "n2", "c3__n1", "c3__n2"} == set(outer["results"])
 
 
 def the_guide_is_right(project: Project) -> None:

@@ -96,12 +96,19 @@ def a_program_is_a_capability(project: Project) -> None:
     assert [(path["path"], path["runs"]) for path in shown["paths"]] == [(["n1", "d1", "n2"], 1)]
     assert shown["decisions"] == [{"decision": "d1", "outcome": "true", "runs": 1}]
     assert project.pml("capability", "show", "look-at-a-file", "--code").strip() == PROGRAM.strip()
+    edges = {(edge["type"], edge["source"], edge["target"]): edge for edge in shown["edges"]}
+    assert edges["sequence", "files:read_file", "files:list_dir"]["weight"] == 0.55
+    assert edges["contains", item["capability_id"], "files:read_file"]["runs"] == 1
+    assert "neighbours" in project.pml("capability", "show", "look-at-a-file")
+    pairs = project.json("query", "tool_pairs")
+    assert ("files:list_dir", "files:read_file") in {(row["tool"], row["other_tool"]) for row in pairs}
     project.pml("capability", "rename", "look-at-a-file", "peek")
     (run,) = project.json("capability", "runs", "peek")["items"]
     assert (run["status"], run["executed_path"]) == ("completed", ["n1", "d1", "n2"])
     (project.files / "b.txt").write_text("another file\n")
     meant = project.json("submit", "--intent", "look at a file", "--context", "path=b.txt", "--wait")
     assert (meant["status"], meant["result"]) == ("completed", {"read": "b.txt"})
+    asked_otherwise(project)
     (project.folder / "outer.py").write_text("x = await capabilities.peek(path='a.txt')\nreturn x.read")
     outer = project.json("submit", "outer.py", "--wait")
     assert (list(outer["results"]), outer["result"]) == (["c1__n1", "c1__n2"], "a.txt")
@@ -109,6 +116,15 @@ def a_program_is_a_capability(project: Project) -> None:
     assert unknown["error"]["code"] == "NO_CAPABILITY"
     refused = project.json("capability", "rename", "peek", "Not A Name", code=2)
     assert "not-a-name" in refused["error"]["message"]
+
+
+def asked_otherwise(project: Project) -> None:
+    """What the same program was good for in other words is one more intent that finds it."""
+    words = "tell me what the document contains"
+    project.json("submit", "job.py", "--context", "path=a.txt", "--intent", words, "--wait")
+    wait_until(lambda: project.json("capability", "show", "peek").get("intents") == [words], "the intent")
+    meant = project.json("submit", "--intent", words.upper(), "--context", "path=b.txt", "--wait")
+    assert (meant["status"], meant["result"]) == ("completed", {"read": "b.txt"})
 
 
 def test_from_up_to_down_with_deaths_in_between(project: Project) -> None:

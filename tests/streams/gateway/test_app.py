@@ -154,6 +154,10 @@ def test_a_caller_may_send_so_many_at_once(tmp_path: Path) -> None:
         ("/v1/runs?wait_s=nan", b'{"workflow": {}}', "UNDECODABLE"),
         ("/v1/runs/run_1/continue", b'{"checkpoint": 1}', "WORKFLOW_INVALID"),
         ("/v1/runs/%20/abort", b"", "UNDECODABLE"),
+        ("/v1/runs/%20/score", b'{"name": "q", "number": 1}', "UNDECODABLE"),
+        ("/v1/runs/run_1/score", b"{}", "WORKFLOW_INVALID"),
+        ("/v1/runs/run_1/score", b'{"name": "q", "number": 1, "boolean": true}', "WORKFLOW_INVALID"),
+        ("/v1/runs/run_1/score", b'{"name": "q", "number": 1e999}', "UNDECODABLE"),
     ],
 )
 def test_a_request_of_the_wrong_shape_is_told_so(door: TestClient, path: str, body: bytes, code: str) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sysconfig
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -90,7 +93,65 @@ def test_a_program_runs_follows_and_decides_by_http(door: httpx2.Client, project
     wait_until(lambda: len(door.get("/v1/runs").json()["items"]) >= 3, "the sink")
     assert door.get("/v1/tools").json()["items"][0]["server"] == "files"
 
+    score(door, project, run_id)
+    event_source(door, run_id)
     foreign(door, project, run_id)
+
+
+EVENT_SOURCE = """
+const source = new EventSource(Deno.args[0]);
+const seen = [];
+const kinds = ["run.started", "task.completed", "run.completed", "run.scored"];
+for (const kind of kinds) {
+  source.addEventListener(kind, (event) => seen.push([Number(event.lastEventId), kind]));
+}
+source.addEventListener("error", () => {
+  if (source.readyState !== EventSource.CLOSED) return;
+  console.log(JSON.stringify(seen));
+  Deno.exit(0);
+});
+"""
+
+
+def event_source(door: httpx2.Client, run_id: str) -> None:
+    """What browsers have built in gets every event once, opens the stream again at its end, then stops."""
+    deno = Path(sysconfig.get_path("scripts")) / "deno"
+    if not deno.exists():
+        return
+    address = f"{door.base_url}/v1/runs/{run_id}/events?session={run_id}"
+    done = subprocess.run(
+        [deno, "run", "--no-config", "--no-lock", "--ext=js", "--allow-net=127.0.0.1", "-", address],
+        input=EVENT_SOURCE,
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    wanted = {"run.started", "task.completed", "run.completed", "run.scored"}
+    assert told == [[seq, kind] for seq, kind in events_of(door, run_id) if kind in wanted]
+
+
+def score(door: httpx2.Client, project: Project, run_id: str) -> None:
+    """A run that has ended is scored by HTTP and on the command line; once, and only where there is one."""
+    place = f"/v1/runs/{run_id}/score?session={run_id}"
+    sent = {"json": {"name": "helpful", "boolean": False}, "headers": {"idempotency-key": "thumb"}}
+    told = [door.post(place, **sent).json()["status"] for _ in range(2)]
+    assert told == ["scored", "attached"]
+    nobody = door.post("/v1/runs/run_nobody/score", json={"name": "helpful", "number": 1})
+    assert (nobody.status_code, nobody.json()["code"]) == (404, "NOT_FOUND")
+    said = project.json("run", "score", run_id, "helpful", "--number", "0.5", "--comment", "better")
+    assert (said["status"], said["number"]) == ("scored", 0.5)
+    scores = door.get(f"/v1/runs/{run_id}?session={run_id}").json()["scores"]
+    assert (scores["helpful"]["value"], scores["helpful"]["comment"]) == (0.5, "better")
+    wait_until(lambda: project.json("query", "SELECT name, number, times FROM scores") != [], "the sink")
+    told = events_of(door, run_id)
+    assert [kind for _, kind in told[-3:]] == ["run.scored", "command.attached", "run.scored"]
+    nothing = door.get(
+        f"/v1/runs/{run_id}/events?session={run_id}", headers={"last-event-id": str(told[-1][0])}
+    )
+    assert (nothing.status_code, nothing.content) == (204, b"")
 
 
 def foreign(door: httpx2.Client, project: Project, run_id: str) -> None:
@@ -100,10 +161,17 @@ def foreign(door: httpx2.Client, project: Project, run_id: str) -> None:
     ]
     theirs = project.json("token", "create", "agent:b", "--scope", "runs:read", "--tenant", "other")["token"]
     place = f"/v1/runs/{run_id}?session={run_id}"
+    writes = project.json("token", "create", "agent:c", "--scope", "runs:write", "--tenant", "other")["token"]
 
     assert door.get(place).status_code == 401
     assert door.get(place, headers={"authorization": f"Bearer {mine}"}).status_code == 200
     assert door.get(place, headers={"authorization": f"Bearer {theirs}"}).status_code == 404
+    scored = door.post(
+        f"/v1/runs/{run_id}/score?session={run_id}",
+        headers={"authorization": f"Bearer {writes}"},
+        json={"name": "helpful", "boolean": True},
+    )
+    assert scored.status_code == 404
     listed = door.get("/v1/runs", headers={"authorization": f"Bearer {theirs}"})
     assert listed.json()["items"] == []
     assert door.post("/v1/runs", headers={"authorization": f"Bearer {theirs}"}).status_code == 403

@@ -98,6 +98,7 @@ def test_a_program_that_is_a_dag() -> None:
         "reason": None,
         "tasks_count": 3,
         "layers_count": 2,
+        "speedup": None,
         "tools_discovered": ("files:read", "git:log"),
     }
     assert watch.tasks == 3
@@ -117,6 +118,7 @@ def test_a_program_that_is_none_says_why() -> None:
         "reason": "line 1: `while`; line 4: `try`",
         "tasks_count": 1,
         "layers_count": 1,
+        "speedup": None,
         "tools_discovered": ("files:read", "git:log"),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,14 @@ from hypothesis import strategies as st
 from pml.schemas.base import Coordinate
 from pml.schemas.events import RunCounts
 from pml.streams.mcp_server.bounds import ANSWER_BYTES_MAX, wire_bytes
-from pml.streams.mcp_server.run_answer import DagAnswer, RunAnswer, ended_and_early, render, run_answer
+from pml.streams.mcp_server.run_answer import (
+    DagAnswer,
+    RunAnswer,
+    ended_and_early,
+    render,
+    run_answer,
+    speedup,
+)
 from pml.streams.mcp_server.server import told
 from pml.streams.mcp_server.tools import TOOLS
 from pml.streams.run_summary import RunSummary, TaskSummary
@@ -163,3 +171,11 @@ def test_ended_tasks_and_those_that_were_served_early() -> None:
         *(TaskSummary(status) for status in ("failed", "skipped", "running", "unknown", "pending")),
     ]
     assert ended_and_early(results) == (6, 3)
+
+
+def test_a_speedup_is_of_the_calls_and_of_the_time_from_the_first_to_the_end() -> None:
+    results = {name: TaskSummary("completed", duration_ms=30.0, saved_ms=20.0) for name in ("n1", "n2", "n3")}
+    summary = RunSummary("run_1", "s1", "local", "completed", results=results, duration_ms=900, calling_ms=60)
+    assert speedup(summary) == 2.5
+    assert speedup(replace(summary, status="running")) is None
+    assert speedup(replace(summary, calling_ms=0)) is None

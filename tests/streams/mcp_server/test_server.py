@@ -18,6 +18,7 @@ from pml.streams.mcp_server.door import LOCAL_AGENT, traceparent
 from pml.streams.mcp_server.execute import ExecuteAsked, what_to_run
 from pml.streams.mcp_server.shapes import DAG, DECISION, TASK
 from pml.streams.mcp_server.tools import TOOLS
+from tests.docs import pages
 from tests.streams.mcp_server.clients import Taken, connected, settings_in
 
 T, F = True, False
@@ -67,6 +68,17 @@ async def test_the_tools_with_their_hints_schemas_and_instructions(tmp_path: Pat
             assert schema["type"] == "object"
         Draft202012Validator(tool.input_schema).validate(GIVEN[tool.name])
     assert found == HINTS
+
+
+def test_what_the_specification_calls_otherwise_is_told_by_names_that_there_are() -> None:
+    rows = pages.table("docs/guide/mcp.md", "specification")
+    named = {name for row in rows for name in pages.codes(row["specification"])}
+    instead = {name for row in rows for name in pages.codes(row["instead"])}
+    assert {"pml_search_tools", "pml_search_capabilities", "pml_find_capabilities"} <= named
+    assert {"pml_execute_dag", "pml_execute_code", "pml_explore"} <= named
+    assert not named & set(TOOLS)
+    assert instead
+    assert instead <= set(TOOLS)
 
 
 def test_written_schemas_name_the_fields_that_there_are() -> None:

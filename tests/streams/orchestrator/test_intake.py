@@ -86,17 +86,6 @@ def test_a_command_that_cannot_be_read_is_answered_where_its_id_is_known(
     assert (found.answer.message.command_id, found.answer.message.code) == ("c", code)
 
 
-def test_a_planned_command_is_an_input_and_no_poison() -> None:
-    found = read(TOPICS, Record(orjson.dumps(START | {"type": "run.score"})))
-    assert isinstance(found, Input)
-    assert found.message == Unreadable(
-        "UNKNOWN_TYPE_OR_VERSION",
-        found.message.message,
-        "c",
-        "run.score",  # type: ignore[union-attr]
-    )
-
-
 def test_nobody_is_answered_where_nobody_is_known() -> None:
     for value in (b"{", b"[]", None, orjson.dumps({"type": "run.start"}), b'{"command_id": "a b"}'):
         found = read(TOPICS, Record(value))

@@ -101,10 +101,12 @@ async def test_records_that_cannot_be_read_are_buried_and_answered(installation:
     wrong = orjson.dumps(
         {"type": "run.start", "command_id": "c8", "session_id": "s", "data": {"workflow": 7}}
     )
-    planned = orjson.dumps({"type": "run.score", "command_id": "c9", "session_id": "s"})
+    valueless = orjson.dumps(
+        {"type": "run.score", "command_id": "c9", "session_id": "s", "data": {"name": "q"}}
+    )
     async with installation.orchestrator(), installation.bridge():
         await installation.start_run("s", "first")
-        for value in (b"\xff{", None, b"[1]", unknown, wrong, planned):
+        for value in (b"\xff{", None, b"[1]", unknown, wrong, valueless):
             await installation.send(topics.commands, "s", value)
         for value in (b"\x00", orjson.dumps({"type": "call.ended", "call_id": 5})):
             await installation.send(topics.tool_outcomes, "s", value)
@@ -115,10 +117,19 @@ async def test_records_that_cannot_be_read_are_buried_and_answered(installation:
         for event in await installation.events("s")
         if event.type == "command.rejected"
     }
-    assert answers == {"c7": "UNKNOWN_TYPE_OR_VERSION", "c8": "UNDECODABLE", "c9": "NOT_SUPPORTED"}
+    assert answers == {"c7": "UNKNOWN_TYPE_OR_VERSION", "c8": "UNDECODABLE", "c9": "UNDECODABLE"}
     buried = await installation.records(topics.dead_letters)
     assert sorted(record.value or b"" for record in buried) == sorted(
-        [b"", b"\x00", b"[1]", b"\xff{", unknown, wrong, orjson.dumps({"type": "call.ended", "call_id": 5})]
+        [
+            b"",
+            b"\x00",
+            b"[1]",
+            b"\xff{",
+            unknown,
+            wrong,
+            valueless,
+            orjson.dumps({"type": "call.ended", "call_id": 5}),
+        ]
     )
     await installation.check()
 

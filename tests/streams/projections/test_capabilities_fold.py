@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pml.processors.capabilities.records import KnownCapability
+from pml.processors.capabilities.records import AWAITED_MAX, KnownCapability
 from pml.schemas.base import Coordinate
 from pml.schemas.catalog import Capability
 from pml.schemas.codec import encode
@@ -28,13 +28,26 @@ def place(offset: int, partition: int = 3) -> dict[str, Any]:
     return {"source": source, "at": AT.format(offset % 60)}
 
 
-def draft(name: str, offset: int, tenant: str = "local", called: str = "Read notes") -> DraftLesson:
-    record = Capability(tenant=tenant, capability_id=name, name=called, used_at=AT.format(offset % 60))
-    return DraftLesson(subject=f"capability/{tenant}/{name}", record=record, **place(offset))
+def draft(
+    name: str, offset: int, tenant: str = "local", called: str = "Read notes", **said: Any
+) -> DraftLesson:
+    record = Capability(
+        tenant=tenant,
+        capability_id=name,
+        name=called,
+        intent=said.get("intent"),
+        used_at=AT.format(offset % 60),
+    )
+    return DraftLesson(
+        subject=f"capability/{tenant}/{name}", record=record, run=said.get("run"), **place(offset)
+    )
 
 
-def use(name: str, offset: int, success: bool = True, partition: int = 3) -> UseLesson:
-    return UseLesson(subject=f"capability/local/{name}", success=success, **place(offset, partition))
+def use(
+    name: str, offset: int, success: bool = True, partition: int = 3, run: str | None = None
+) -> UseLesson:
+    subject = f"capability/local/{name}"
+    return UseLesson(subject=subject, success=success, run=run, **place(offset, partition))
 
 
 def names(learned: Learned) -> dict[str, str]:
@@ -89,10 +102,72 @@ def test_lessons_that_come_twice_count_once(uses: list[tuple[bool, int]], data: 
 
 
 def test_a_row_is_read_as_it_was_written() -> None:
+    """Every kind of argument is still of its kind: what is told after a restart has to run."""
+    arguments = {
+        "one": {"type": "reference", "expression": "n1.content"},
+        "two": {"type": "parameter", "parameter_name": "path"},
+        "three": {"type": "object_of", "fields": {"a": {"type": "reference", "expression": "n1"}}},
+        "four": {"type": "expression", "code": "n1.count + 1"},
+        "five": {"expression": "n1"},
+        "six": None,
+    }
+    tasks = [{"id": "n1", "tool": "f:read"}, {"id": "n2", "tool": "f:write", "arguments": arguments}]
+    record = Capability.model_validate({**draft("cap_1", 1).record.model_dump(), "tasks": tasks})
     state = PartitionLearning()
-    folded(state, held([draft("cap_1", 1), use("cap_1", 2)]))
-    (row,) = state.rows.values()
+    folded(state, held([draft("cap_1", 1).model_copy(update={"record": record}), use("cap_1", 2)]))
+    (row,) = (row for row in state.rows.values() if isinstance(row.learned, KnownCapability))
+    assert [leaf.type for leaf in row.learned.record.tasks[1].arguments.values()][:2] == [
+        "reference",
+        "parameter",
+    ]
     assert decode_row(encode_row(row)) == row
+
+
+def asked(*runs: tuple[str, bool]) -> KnownCapability:
+    """One capability after runs, each begun with an intent, which then ended well or not."""
+    lessons: list[Lesson] = []
+    for number, (intent, success) in enumerate(runs):
+        lessons.append(draft("cap_1", 2 * number, intent=intent, run=f"s/{number}"))
+        lessons.append(use("cap_1", 2 * number + 1, success, run=f"s/{number}"))
+    state = PartitionLearning()
+    folded(state, held(lessons))
+    assert decode_row(encode_row(next(iter(state.rows.values())))) == next(iter(state.rows.values()))
+    return known(state)["capability/local/cap_1"]
+
+
+def test_what_the_same_calls_were_good_for_is_one_more_intent() -> None:
+    record = asked(("Read notes", True), ("Show my diary", True), ("read the notes", True)).record
+    assert record.asked_for == ("Read notes", "Show my diary")
+
+
+def test_what_it_failed_at_is_none() -> None:
+    assert asked(("Read notes", True), ("Cook a meal", False)).record.asked_for == ("Read notes",)
+
+
+def test_a_run_that_was_found_by_its_intent_teaches_none() -> None:
+    """Nobody drafted anything for it: only its end names the capability."""
+    state = PartitionLearning()
+    folded(state, held([draft("cap_1", 1, intent="Read notes", run="s/1"), use("cap_1", 2, run="s/9")]))
+    row = known(state)["capability/local/cap_1"]
+    assert (row.record.asked_for, row.record.runs) == (("Read notes",), 1)
+    assert row.awaited == (("s/1", "Read notes"),)
+
+
+def test_one_more_intent_is_told_at_once() -> None:
+    state, lessons = PartitionLearning(), [draft("cap_1", 0)]
+    uses: list[Lesson] = [*lessons, *(use("cap_1", number) for number in range(1, 60))]
+    folded(state, held(uses))
+    more: list[Lesson] = [draft("cap_1", 60, intent="Other words", run="s/1"), use("cap_1", 61, run="s/1")]
+    learned = folded(state, [Held(100 + n, encode(item)) for n, item in enumerate(more)])
+    told = [record for _, record in learned.records if isinstance(record, Capability)]
+    assert told[-1].asked_for == ("Other words",)
+
+
+def test_runs_that_never_end_are_not_awaited_for_ever() -> None:
+    lessons: list[Lesson] = [draft("cap_1", n, intent=f"word{n}", run=f"s/{n}") for n in range(50)]
+    state = PartitionLearning()
+    folded(state, held(lessons))
+    assert len(known(state)["capability/local/cap_1"].awaited) == AWAITED_MAX
 
 
 def test_what_was_never_learned_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:

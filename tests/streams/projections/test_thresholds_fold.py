@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
@@ -274,10 +275,13 @@ async def test_an_owner_that_was_overtaken_while_it_published_writes_no_row(
     role._table = rows = Rows()
     published: list[str] = []
 
-    async def publish(subject: str, data: Any) -> None:
+    async def publish(subject: str, data: Any) -> asyncio.Future[None]:
         published.append(subject)
         if rebalanced:
             await role._on_revoked(None, set())  # type: ignore[arg-type]
+        acknowledged = asyncio.get_running_loop().create_future()
+        acknowledged.set_result(None)
+        return acknowledged
 
     monkeypatch.setattr(role, "_publish", publish)
     await role._learn_chunk(4, held([lesson(TYPE, True, (0, number)) for number in range(50)]))

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from pml.processors.capabilities.edge_weights import TELL_FROM, KnownEdge
 from pml.processors.speculation.adaptation import WINDOW, Learning, learn
 from pml.processors.workflow import Catalog, Policy
-from pml.schemas.catalog import Capability
+from pml.schemas.catalog import Capability, Edge
 from pml.schemas.events import EventData, InternalEnded
 from pml.streams.catalog_topic import read_catalog
 from pml.streams.client import new_id
@@ -24,7 +25,12 @@ from pml.streams.connection import client_options
 from pml.streams.crash_points import VARIABLE
 from pml.streams.health import Health
 from pml.streams.orchestrator.catalog import CatalogFollower
-from pml.streams.projections.thresholds.reader import ContextThreshold, read_branches, read_thresholds
+from pml.streams.projections.thresholds.reader import (
+    ContextThreshold,
+    read_branches,
+    read_rows,
+    read_thresholds,
+)
 from pml.streams.projections.thresholds.role import Thresholds
 from pml.streams.projections.thresholds.table import CHANGELOG, changelog_topic
 from pml.streams.settings import Settings
@@ -43,6 +49,7 @@ RUN: list[EventData] = [
     run_completed(workflow_type="audit", decisions={"d1": "true"}),
 ]
 
+EDGE = "edge/local/contains/cap_0123456789ab/files%3Aread_file"
 ANALYSIS = {
     "capability_id": "cap_0123456789ab",
     "intent": "Read my notes",
@@ -226,6 +233,38 @@ async def test_a_program_that_succeeds_is_a_learned_capability_of_the_catalog(se
         record = await until_told(settings, runs=3)
     assert (record.status, record.name, record.successes) == ("learned", "read-my-notes", 3)
     assert [(item.name, item.default) for item in record.parameters] == [("path", "a.md")]
+
+
+async def test_edges_learn_of_each_run_once_through_crashes(settings: Settings) -> None:
+    analysed = InternalEnded(call_id="call_1", tool="pml:analyse", answer=ANALYSIS, duration_ms=1)
+    went_well = run_completed(capability_id="cap_0123456789ab")
+    async with LogWriter(settings) as log:
+        for total, place in ((10, None), (20, "thresholds.after_lessons"), (30, "thresholds.after_records")):
+            for _ in range(10):
+                session = new_id("ses")
+                await log.write(session, analysed, went_well, run_id=session)
+            if place is not None:
+                child = start_child(settings, place)
+                assert await asyncio.to_thread(child.wait, WAIT_S) == -signal.SIGKILL, place
+            async with projecting(settings):
+                edge = await until_walked(settings, total)
+    told = (await read_catalog(settings))[EDGE.encode()].data
+    assert edge.weight == pytest.approx(1 - 0.2 * 0.9**30)
+    assert isinstance(told, Edge)
+    assert abs(told.weight - edge.weight) < TELL_FROM
+
+
+async def until_walked(settings: Settings, runs: int) -> KnownEdge:
+    """The row of the edge, once it knows of so many runs; of more it never may."""
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        row = (await read_rows(settings)).get(EDGE)
+        edge = row.learned if row is not None else None
+        if isinstance(edge, KnownEdge) and edge.runs >= runs:
+            assert edge.runs == runs
+            return edge
+        assert time.monotonic() < deadline, f"the table has {edge}"
+        await asyncio.sleep(0.2)
 
 
 async def until_told(settings: Settings, runs: int) -> Capability:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from pml.schemas.stepping import SandboxProgram
 from pml.schemas.structure import Language
 from pml.streams.bridge.reaper import Reaper
 from pml.streams.sandbox.programs import Earlier, Programs, Source
@@ -56,7 +57,7 @@ class Play:
         taken = tuple(range(len(self.steps)))
         said = await self._among.step(self._name, taken, newest, again)
         if "calls" in said:
-            given = [self._tool(call["tool"], call["arguments"]) for call in said["calls"]]
+            given = [self._tool(call.get("tool", ""), call["arguments"]) for call in said["calls"]]
             self.steps.append(Earlier(said["calls"], given))
         return said
 
@@ -67,11 +68,16 @@ class Play:
         return said
 
 
+def source(language: Language, text: str, context: dict[str, Any]) -> Source:
+    """A program that is linked with nothing."""
+    return Source(SandboxProgram(language=language, source=text), context)
+
+
 async def played(
     cache: Path, language: Language, text: str, tool: Tool = echo, **context: Any
 ) -> tuple[dict[str, Any], list[list[tuple[str, dict[str, Any]]]]]:
     """What a program comes to, and the calls of each of its steps."""
     async with programs(cache) as among:
-        play = Play(among, Source(language, text, context), tool)
+        play = Play(among, source(language, text, context), tool)
         end = await play.end()
     return end, [[(call["tool"], call["arguments"]) for call in step.calls] for step in play.steps]
