@@ -68,7 +68,7 @@ class Sink(ConsumerRebalanceListener):
         sink = settings.sink
         self._limits = Limits(sink.batch_rows, sink.batch_bytes)
         self._store = SinkStore(settings)
-        self._assigned: set[int] = set()
+        self._assigned: set[int] | None = None
         self._buffers: dict[int, Buffer] = {}
         self._flushes: dict[int, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(INSERTS_AT_ONCE)
@@ -112,7 +112,7 @@ class Sink(ConsumerRebalanceListener):
         for partition in self._buffers:
             with suppress(KeyError):
                 CONSUMER_LAG.remove(self.name, self._topic, partition)
-        self._assigned, self._buffers, self._flushes = set(), {}, {}
+        self._assigned, self._buffers, self._flushes = None, {}, {}
 
     def _new_consumer(self) -> Any:
         kafka = self._settings.kafka
@@ -129,7 +129,7 @@ class Sink(ConsumerRebalanceListener):
         )
 
     async def _turn(self) -> None:
-        await self._open(self._assigned - self._buffers.keys())
+        await self._open((self._assigned or set()) - self._buffers.keys())
         fetched = await self._consumer.getmany(timeout_ms=POLL_MS, max_records=self._limits.rows)
         now_s = time.monotonic()
         for pair, records in fetched.items():
@@ -256,9 +256,14 @@ class Sink(ConsumerRebalanceListener):
 
     async def _tell_often(self) -> None:
         while True:
-            with suppress(KafkaError, IllegalStateError):
-                self._tell(await self._ends())
+            if self._begun():
+                with suppress(KafkaError, IllegalStateError):
+                    self._tell(await self._ends())
             await asyncio.sleep(TELL_S)
+
+    def _begun(self) -> bool:
+        """Whether it is known where this process stands: without a partition it would say that it lags by nothing."""
+        return self._assigned is not None and self._assigned <= self._buffers.keys()
 
     async def _ends(self) -> dict[int, int]:
         """Where the log ends now; the consumer itself does not look while a partition is paused."""
@@ -267,8 +272,9 @@ class Sink(ConsumerRebalanceListener):
         return {pair.partition: end for pair, end in ends.items()}
 
     def _tell(self, ends: Mapping[int, int]) -> None:
-        buffers = self._buffers.values()
-        lag = {buffer.partition: max(0, ends.get(buffer.partition, 0) - buffer.first) for buffer in buffers}
+        # One that was opened since the ends were asked for is told next time.
+        buffers = [buffer for buffer in self._buffers.values() if buffer.partition in ends]
+        lag = {buffer.partition: max(0, ends[buffer.partition] - buffer.first) for buffer in buffers}
         for partition, records in lag.items():
             CONSUMER_LAG.labels(self.name, self._topic, partition).set(records)
         self._health.progress(
