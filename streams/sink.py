@@ -262,7 +262,7 @@ class Sink(ConsumerRebalanceListener):
             await asyncio.sleep(TELL_S)
 
     def _begun(self) -> bool:
-        """Whether it is known where this process stands: without a partition it would say that it lags by nothing."""
+        """Whether it is known where this process stands; without a partition it would lag by nothing."""
         return self._assigned is not None and self._assigned <= self._buffers.keys()
 
     async def _ends(self) -> dict[int, int]:
