@@ -1,0 +1,24 @@
+"""Functions over arrays, compiled by numba (DESIGN §7).
+
+What is compiled is a plain function of arrays and numbers: without the decorator it runs as it is, slowly,
+which is how its twin in the tests may call it (`function.py_func`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def compiled(function: F) -> F:
+    """Compile at the first call with these types; the machine code is kept beside the module."""
+    return cast(F, numba.njit(cache=True)(function))
+
+
+def compiled_parallel(function: F) -> F:
+    """As `compiled`, with `numba.prange` over threads; only for loops whose turns write apart from each other."""
+    return cast(F, numba.njit(cache=True, parallel=True)(function))
