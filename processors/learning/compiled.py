@@ -20,5 +20,5 @@ def compiled(function: F) -> F:
 
 
 def compiled_parallel(function: F) -> F:
-    """As `compiled`, with `numba.prange` over threads; only for loops whose turns write apart from each other."""
+    """As `compiled`, with `numba.prange` over threads, for loops whose turns write apart."""
     return cast(F, numba.njit(cache=True, parallel=True)(function))
