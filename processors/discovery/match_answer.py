@@ -26,7 +26,7 @@ def match_answer(
     best = next(iter(matches(index, _candidates(library, tenant), request.intent)), None)
     if best is None:
         told = (
-            "no capability of this tenant can be called: none was learned (a run is, about a second after its "
+            "no capability of this tenant can be called: none was learned (a run is, a second after its "
             "first success), or its servers are away"
         )
         return MatchAnswer(
