@@ -84,7 +84,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def outside(self, delay_s: float, action: Callable[..., Any], *arguments: Any) -> None:
         """Do something later that belongs to no process."""
-        self.call_later(delay_s, action, *arguments, context=_OUTSIDE.copy())
+        self.call_later(delay_s, action, *arguments, context=OUTSIDE.copy())
 
     def kill(self, process: Process) -> None:
         """The process is gone; code of it that runs right now must raise `Killed`."""
@@ -190,4 +190,4 @@ def _close(work: Any) -> None:
             return
 
 
-_OUTSIDE = contextvars.Context()
+OUTSIDE = contextvars.Context()

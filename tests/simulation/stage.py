@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from itertools import product
 from random import Random
 from typing import Any
@@ -29,7 +30,7 @@ from tests.simulation.broker import Broker, Draft
 from tests.simulation.faust_double import CHANGELOG
 from tests.simulation.groups import Group
 from tests.simulation.ledger import Ledger
-from tests.simulation.loop import PROCESS, Killed, Process, SimulatedLoop
+from tests.simulation.loop import OUTSIDE, PROCESS, Killed, Process, SimulatedLoop
 from tests.simulation.network import Network
 from tests.simulation.observer import Observer
 from tests.simulation.orchestrator import OrchestratorProcess
@@ -212,8 +213,14 @@ class Stage:
 
     def _spawn(self, process: Process, work: Any) -> None:
         before = passing.set(lambda name: self._passed(process, name))
-        self.loop.spawn(process, work)
+        running = self.loop.spawn(process, work)
+        running.add_done_callback(partial(self._ended, process), context=OUTSIDE.copy())
         passing.reset(before)
+
+    def _ended(self, process: Process, running: asyncio.Task[Any]) -> None:
+        """A worker that cannot even start ends, and whatever started it starts it again."""
+        if not running.cancelled() and (error := running.exception()) is not None:
+            self.failed(process, error)
 
     def _passed(self, process: Process, point: str) -> None:
         """A named kill point."""
