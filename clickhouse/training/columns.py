@@ -1,0 +1,107 @@
+"""The queries of a training set: the traces, and the same as columns of fixed width."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+
+import numpy as np
+
+# Words that repeat: each is a number in the columns, and a place in its vocabulary.
+TRACE_WORDS = {
+    "tenant": "tenant",
+    "workflow_type": "workflow_type",
+    "capability": "capability_id",
+    "intent": "intent",
+    "error_type": "error",
+    "error_code": "error_code",
+}
+CALL_WORDS = {"tool": "task.tool", "call_status": "task.status", "call_error_type": "task.error_type"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its expression in ClickHouse, which gives a number of exactly this type of NumPy."""
+
+    expression: str
+    dtype: str
+
+
+def traces_sql() -> str:
+    """One row for each trace; what `--to parquet` writes as it is."""
+    return (files("pml.clickhouse") / "training" / "traces.sql").read_text("utf-8")
+
+
+def trace_columns(widths: Mapping[str, int]) -> dict[str, Column]:
+    """The columns of a trace; `widths` are the longest session and run ids, in bytes."""
+    return {
+        **{name: _word(column) for name, column in TRACE_WORDS.items()},
+        "session_id": _text("session_id", widths["session_id"]),
+        "run_id": _text("run_id", widths["run_id"]),
+        "epoch": Column("toUInt64(epoch)", "<u8"),
+        "partition": Column("toUInt16(partition)", "<u2"),
+        "log_offset": Column("toUInt64(log_offset)", "<u8"),
+        "started_at_us": Column("toInt64(toUnixTimestamp64Micro(started_at))", "<i8"),
+        "ended_at_us": Column("toInt64(toUnixTimestamp64Micro(assumeNotNull(ended_at)))", "<i8"),
+        "duration_ms": Column("toFloat64(duration_ms)", "<f8"),
+        "success": Column("toUInt8(success)", "|u1"),
+        "exploratory": Column("toUInt8(exploratory)", "|u1"),
+        "priority": Column("toFloat64(priority)", "<f8"),
+        "group": Column("toUInt64(group)", "<u8"),
+        "side": Column("toUInt8(side)", "|u1"),
+        "calls": Column("toInt64(length(tasks))", "<i8"),
+    }
+
+
+def call_columns() -> dict[str, Column]:
+    """The columns of a call; those of a trace lie together, in the order in which they ended."""
+    return {
+        **{name: _word(expression) for name, expression in CALL_WORDS.items()},
+        "call_success": Column("toUInt8(task.success)", "|u1"),
+        "call_mocked": Column("toUInt8(task.mocked)", "|u1"),
+        "call_layer": Column("toUInt16(task.layer)", "<u2"),
+        "call_duration_ms": Column("toFloat64(task.duration_ms)", "<f8"),
+        "call_arguments": Column("cityHash64(task.args)", "<u8"),
+    }
+
+
+def columns_sql(columns: Mapping[str, Column], *, calls: bool) -> str:
+    """The columns of all traces, or of all their calls."""
+    wanted = ", ".join(f"{column.expression} AS `{name}_`" for name, column in columns.items())
+    joined = "ARRAY JOIN tasks AS task, arrayEnumerate(tasks) AS place" if calls else ""
+    last = ", place" if calls else ""
+    return f"SELECT {wanted} FROM ({traces_sql()}) {joined} ORDER BY partition, log_offset, run_id{last}"
+
+
+def words_sql(expression: str, *, calls: bool) -> str:
+    """A vocabulary, in the order of its numbers."""
+    joined = "ARRAY JOIN tasks AS task" if calls else ""
+    return f"SELECT DISTINCT {expression} AS word FROM ({traces_sql()}) {joined} ORDER BY word"
+
+
+def snapshot_sql() -> str:
+    """What tells one state of the selected traces from another."""
+    return (
+        "SELECT count(), sum(length(tasks)), max(ended_at), "
+        "sum(cityHash64(tenant, session_id, epoch, run_id, log_offset)), "
+        f"max(length(session_id)), max(length(run_id)) FROM ({traces_sql()})"
+    )
+
+
+def record_dtype(columns: Mapping[str, Column]) -> np.dtype[np.void]:
+    """A row as ClickHouse writes it in the format RowBinary, where every column has a fixed width."""
+    return np.dtype([(name, column.dtype) for name, column in columns.items()])
+
+
+def _word(expression: str) -> Column:
+    return Column(f"toInt32(dense_rank() OVER (ORDER BY {expression}) - 1)", "<i4")
+
+
+def _text(name: str, width: int) -> Column:
+    return Column(f"toFixedString({name}, {width})", f"S{width}")
+
+
+def sides_sql() -> str:
+    """How many traces lie on each side."""
+    return f"SELECT side, count() FROM ({traces_sql()}) GROUP BY side"

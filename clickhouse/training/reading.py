@@ -1,0 +1,122 @@
+"""A training set as arrays: whole columns as ClickHouse writes them, no Python object a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pml.clickhouse.client import Limits, Store
+from pml.clickhouse.training.columns import (
+    CALL_WORDS,
+    TRACE_WORDS,
+    Column,
+    call_columns,
+    columns_sql,
+    record_dtype,
+    snapshot_sql,
+    trace_columns,
+    words_sql,
+)
+from pml.clickhouse.training.selection import Selection
+from pml.schemas.errors import StoreUnavailable
+
+# A run that is tried again while it is read changes what was selected; that is rare and short.
+TRIES = 3
+# A training set is read whole: without the limits of a query of a person, but not without an end.
+LIMITS = Limits(rows=0, time_s=3600, memory_bytes=8 << 30, result_bytes=0)
+
+Arrays = dict[str, NDArray[Any]]
+Told = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One state of the selected traces; two states are the same where this is."""
+
+    traces: int
+    calls: int
+    last_at: str
+    sum: int
+    widths: tuple[int, int]
+
+
+def read_arrays(store: Store, selection: Selection, told: Told = lambda _: None) -> Arrays:
+    """The columns of a training set (docs/guide/training-set.md), those of traces and those of calls.
+
+    Trace i has the calls `offsets[i]` to `offsets[i + 1]`. A column of words has numbers; `<name>_words` is
+    what they stand for. Runs that end while this reads are not in it.
+
+    Args:
+        told: called with the bytes of each piece that was read.
+
+    Raises:
+        StoreUnavailable: the traces changed each time they were read.
+        QueryError: ClickHouse refuses; the message says why.
+    """
+    for _ in range(TRIES):
+        before = take_snapshot(store, selection)
+        fixed = replace(selection, until=_pinned(selection.until, before))
+        arrays = _read(store, fixed, before, told)
+        if take_snapshot(store, fixed) == before:
+            return arrays
+    raise StoreUnavailable("the traces changed while they were read; choose an earlier --until")
+
+
+def take_snapshot(store: Store, selection: Selection) -> Snapshot:
+    """What is there now.
+
+    Raises:
+        StoreUnavailable, QueryError
+    """
+    row = store.query(snapshot_sql(), selection.parameters(), LIMITS).rows[0]
+    traces, calls, last_at, total, session_width, run_width = row
+    widths = (max(1, int(session_width)), max(1, int(run_width)))
+    return Snapshot(int(traces), int(calls), str(last_at), int(total), widths)
+
+
+def _read(store: Store, selection: Selection, snapshot: Snapshot, told: Told) -> Arrays:
+    session, run = snapshot.widths
+    of_traces = trace_columns({"session_id": session, "run_id": run})
+    traces = _columns(store, selection, of_traces, told, calls=False)
+    calls = _columns(store, selection, call_columns(), told, calls=True)
+    offsets = np.concatenate(([0], np.cumsum(traces.pop("calls"))))
+    words = {
+        **_vocabularies(store, selection, TRACE_WORDS, calls=False),
+        **_vocabularies(store, selection, CALL_WORDS, calls=True),
+    }
+    return {**traces, "offsets": offsets, **calls, **words}
+
+
+def _columns(
+    store: Store, selection: Selection, columns: Mapping[str, Column], told: Told, *, calls: bool
+) -> Arrays:
+    dtype = record_dtype(columns)
+    read = bytearray()
+    sql = columns_sql(columns, calls=calls)
+    with store.stream(sql, "RowBinary", selection.parameters(), LIMITS) as pieces:
+        for piece in pieces:
+            read += piece
+            told(len(piece))
+    rows = np.frombuffer(read, dtype=dtype)
+    return {name: np.ascontiguousarray(rows[name]) for name in columns}
+
+
+def _vocabularies(store: Store, selection: Selection, words: Mapping[str, str], *, calls: bool) -> Arrays:
+    return {f"{name}_words": _words(store, selection, column, calls=calls) for name, column in words.items()}
+
+
+def _words(store: Store, selection: Selection, expression: str, *, calls: bool) -> NDArray[np.str_]:
+    rows = store.query(words_sql(expression, calls=calls), selection.parameters(), LIMITS).rows
+    return np.array([row[0] for row in rows], dtype=np.str_)
+
+
+def _pinned(until: str, snapshot: Snapshot) -> str:
+    """The first moment after all that there is, both RFC 3339 in UTC; nothing that ends later is read."""
+    if snapshot.traces == 0:
+        return until
+    moment = np.datetime64(snapshot.last_at.removesuffix("Z"), "us") + np.timedelta64(1, "us")
+    return min(until, f"{moment}Z")

@@ -1,0 +1,42 @@
+"""Which traces a training set has, and on which side each of them lies."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pml.schemas.errors import ConfigurationError
+
+SIDES = ("training", "validation", "test")
+# Wide enough for whatever the log has, and inside what ClickHouse's times can hold.
+EARLIEST, LATEST = "1970-01-01T00:00:00Z", "2200-01-01T00:00:00Z"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Runs that ended in [since, until), RFC 3339, of one tenant or of all; shares of their groups in [0, 1).
+
+    Raises:
+        ConfigurationError: nothing would be left to train on.
+    """
+
+    tenant: str | None = None
+    since: str = EARLIEST
+    until: str = LATEST
+    validation: float = 0.1
+    test: float = 0.2
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.validation, self.test) < 0 or self.validation + self.test >= 1:
+            raise ConfigurationError(
+                "the shares of validation and test are at least 0, and less than 1 together: the rest trains"
+            )
+
+    def parameters(self) -> dict[str, Any]:
+        """For the queries of a training set."""
+        return {**asdict(self), "tenant": self.tenant or ""}
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a manifest: the same selection of the same log is the same set."""
+        return asdict(self)

@@ -1,0 +1,178 @@
+"""The training set: columns say what the view `traces` says, reproducible, near-duplicates on one side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pml.clickhouse.client import Store
+from pml.clickhouse.migrate import migrate
+from pml.clickhouse.rows import EVENT_COLUMNS, EVENTS_TABLE
+from pml.clickhouse.training.export import write_npz, write_parquet
+from pml.clickhouse.training.reading import read_arrays
+from pml.clickhouse.training.selection import SIDES, Selection
+from pml.schemas.errors import ConfigurationError, QueryError
+from tests.clickhouse import history as h
+from tests.clickhouse.history import History
+
+pytestmark = pytest.mark.integration
+TOOLS = ("git:git_log", "files:read_file", "files:search")
+SELECTION = Selection(validation=0.2, test=0.3, seed=1)
+
+
+@pytest.fixture
+def store(empty_store: Store) -> Store:
+    migrate(empty_store)
+    _insert(empty_store, range(40))
+    return empty_store
+
+
+def _insert(store: Store, numbers: Iterable[int]) -> None:
+    rows = [row for number in numbers for row in _session(number).rows()]
+    store.insert(EVENTS_TABLE, EVENT_COLUMNS, rows)
+
+
+def _session(number: int) -> History:
+    """A run of up to three calls; every fourth fails, every eighth is one that was there before."""
+    session = History(f"ses_{number:03}", number % 3, 1000 * number, 1000 * number)
+    kind = number // 8 if number % 8 == 7 else number
+    session.add(h.run_started(intent=f"Look at {kind % 5}", capability_id=f"cap_{kind % 6}"), f"run_{number}")
+    tools = TOOLS[: kind % 4]
+    order = reversed(list(enumerate(tools))) if number % 2 else enumerate(tools)
+    for place, tool in order:
+        session.add(h.completed(f"n{place}", tool=tool, arguments={"of": kind}, layer=place), f"run_{number}")
+    session.add(h.run_failed() if number % 4 == 3 else h.run_completed(), f"run_{number}")
+    return session
+
+
+def _texts(arrays: dict[str, Any], name: str) -> list[str]:
+    return [str(arrays[f"{name}_words"][number]) for number in arrays[name]]
+
+
+def _twin(store: Store) -> list[tuple[Any, ...]]:
+    """What the view says, a row at a time."""
+    sql = (
+        "SELECT run_id, session_id, capability_id, intent, success, ifNull(error_code, ''), duration_ms, "
+        "partition, log_offset, arrayMap(t -> (t.tool, t.status, t.layer, t.duration_ms), task_results) "
+        "FROM traces ORDER BY partition, log_offset, run_id"
+    )
+    return [tuple(map(_plain, row)) for row in store.query(sql).rows]
+
+
+def _plain(value: Any) -> Any:
+    return tuple(map(_plain, value)) if isinstance(value, Sequence) and not isinstance(value, str) else value
+
+
+def _rows(arrays: dict[str, Any]) -> list[tuple[Any, ...]]:
+    calls = list(
+        zip(
+            _texts(arrays, "tool"),
+            _texts(arrays, "call_status"),
+            arrays["call_layer"].tolist(),
+            arrays["call_duration_ms"].tolist(),
+            strict=True,
+        )
+    )
+    starts, ends = arrays["offsets"][:-1], arrays["offsets"][1:]
+    return list(
+        zip(
+            map(bytes.decode, arrays["run_id"].tolist()),
+            map(bytes.decode, arrays["session_id"].tolist()),
+            _texts(arrays, "capability"),
+            _texts(arrays, "intent"),
+            map(bool, arrays["success"]),
+            _texts(arrays, "error_code"),
+            arrays["duration_ms"].tolist(),
+            arrays["partition"].tolist(),
+            arrays["log_offset"].tolist(),
+            [tuple(calls[start:end]) for start, end in zip(starts, ends, strict=True)],
+            strict=True,
+        )
+    )
+
+
+def test_the_columns_say_what_the_view_says(store: Store) -> None:
+    arrays = read_arrays(store, SELECTION)
+    assert _rows(arrays) == _twin(store)
+    assert len(arrays["run_id"]) == 40
+
+
+def test_near_duplicates_lie_on_one_side_and_stay_there_when_more_runs_end(store: Store) -> None:
+    before = read_arrays(store, SELECTION)
+    sides = dict(zip(before["run_id"].tolist(), before["side"].tolist(), strict=True))
+    for group in np.unique(before["group"]):
+        assert len(np.unique(before["side"][before["group"] == group])) == 1
+    # The same calls with the same arguments that ended in another order, on purpose.
+    assert len(np.unique(before["group"])) < 40
+    _insert(store, range(40, 50))
+    after = read_arrays(store, SELECTION)
+    known = zip(after["run_id"].tolist(), after["side"].tolist(), strict=True)
+    assert sides == {run: side for run, side in known if run in sides}
+    assert len(after["run_id"]) == 50
+
+
+def test_the_seed_and_the_shares_decide_about_the_sides(store: Store) -> None:
+    drawn = {tuple(read_arrays(store, replace(SELECTION, seed=seed))["side"]) for seed in range(4)}
+    assert len(drawn) == 4
+    assert not read_arrays(store, Selection(validation=0, test=0))["side"].any()
+
+
+def test_a_selection_has_what_ended_in_its_time_of_its_tenant(store: Store) -> None:
+    ended = sorted({row[0] for row in store.query("SELECT ended_at FROM traces").rows})
+    first = read_arrays(store, Selection(until=ended[1]))
+    rest = read_arrays(store, Selection(since=ended[1]))
+    assert 0 < len(first["run_id"]) < 40
+    assert set(first["run_id"].tolist()) | set(rest["run_id"].tolist()) == set(
+        read_arrays(store, Selection())["run_id"].tolist()
+    )
+    assert len(first["run_id"]) + len(rest["run_id"]) == 40
+    assert len(read_arrays(store, Selection(tenant="local"))["run_id"]) == 40
+
+
+def test_nothing_selected_is_an_empty_set(store: Store) -> None:
+    arrays = read_arrays(store, Selection(tenant="nobody"))
+    assert arrays["offsets"].tolist() == [0]
+    assert all(len(array) == 0 for name, array in arrays.items() if name != "offsets")
+
+
+def test_the_same_selection_gives_the_same_file(store: Store, tmp_path: Path) -> None:
+    one = write_npz(store, SELECTION, tmp_path / "one.npz")
+    other = write_npz(store, SELECTION, tmp_path / "other.npz")
+    assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "other.npz").read_bytes()
+    assert one["blake2b"] == other["blake2b"]
+    assert json.loads((tmp_path / "one.npz.json").read_text()) == one
+    assert one["traces"] == 40
+    assert set(one["sides"]) == set(SIDES)
+    with np.load(tmp_path / "one.npz", allow_pickle=False) as stored:
+        assert {name: stored[name].dtype.str for name in stored.files} == one["columns"]
+
+
+def test_parquet_has_the_same_traces_on_the_same_sides(store: Store, tmp_path: Path) -> None:
+    pieces: list[int] = []
+    manifest = write_parquet(store, SELECTION, tmp_path / "traces.parquet", pieces.append)
+    content = (tmp_path / "traces.parquet").read_bytes()
+    assert (content[:4], content[-4:], sum(pieces)) == (b"PAR1", b"PAR1", len(content))
+    counts = np.bincount(read_arrays(store, SELECTION)["side"], minlength=3).tolist()
+    assert list(manifest["sides"].values()) == counts
+    assert {"run_id", "tasks", "side", "group"} <= set(manifest["columns"])
+
+
+def test_a_file_that_could_not_be_written_leaves_the_old_one(store: Store, tmp_path: Path) -> None:
+    file = tmp_path / "traces.parquet"
+    file.write_bytes(b"old")
+    with pytest.raises(QueryError):
+        write_parquet(store, Selection(since="no time"), file)
+    assert file.read_bytes() == b"old"
+    assert [each.name for each in tmp_path.iterdir()] == ["traces.parquet"]
+
+
+@pytest.mark.parametrize(("validation", "test"), [(-0.1, 0.2), (0.5, 0.5), (0, 1)])
+def test_shares_that_leave_nothing_to_train_on_are_refused(validation: float, test: float) -> None:
+    with pytest.raises(ConfigurationError, match="less than 1 together"):
+        Selection(validation=validation, test=test)
