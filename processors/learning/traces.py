@@ -1,0 +1,133 @@
+"""Traces as columns: what was called one after another, and what is known of each trace. No object a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pml.processors.learning.grouping import Places, spans
+from pml.processors.learning.vocabulary import Ids
+
+Vectors = NDArray[np.float32]
+
+NO_TEXT = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prefixes:
+    """Histories whose next item is asked for: number i is `items[starts[i]:ends[i]]`, the latest item last.
+
+    Histories share one array, so those of one trace cost nothing. `texts` has a row for each: the point of
+    the request's text as far as it was visible then, the origin where nothing was; None: no text is known.
+    """
+
+    items: Ids
+    starts: Places
+    ends: Places
+    texts: Vectors | None = None
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def part(self, start: int, end: int) -> Prefixes:
+        """Some of them, in their order."""
+        texts = None if self.texts is None else self.texts[start:end]
+        return Prefixes(self.items, self.starts[start:end], self.ends[start:end], texts)
+
+    def windows(self, length: int, start: int, none: int) -> Ids:
+        """int32 [prefixes, length]: the last items of each, the latest first.
+
+        `start` stands once before the first item, and `none` before that.
+        """
+        places = self.ends[:, None] - 1 - np.arange(length)
+        first = self.starts[:, None]
+        if len(self.items) == 0:
+            inner = np.full(places.shape, none, dtype=np.int32)
+        else:
+            inner = self.items[np.clip(places, 0, len(self.items) - 1)]
+        before = np.where(places == first - 1, np.int32(start), np.int32(none))
+        return np.where(places >= first, inner, before)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TraceSet:
+    """Trace i has the items `items[offsets[i]:offsets[i + 1]]` in the order in which they ended.
+
+    `items` int32, `offsets` int64 [traces + 1]; for each trace `outcomes` float32 (0 failure, 1 success),
+    `weights` float32 (1 a real one, less for exploratory and mocked ones), `groups` int64 (near-duplicates
+    have the same) and `times_ms` int64 (its end, Unix time). `texts` int64, for each item: the row, in a
+    matrix of points, of the request as it was visible before that item, `NO_TEXT` where nothing was.
+
+    Raises:
+        ValueError: the columns do not belong together.
+    """
+
+    items: Ids
+    offsets: Places
+    outcomes: NDArray[np.float32]
+    weights: NDArray[np.float32]
+    groups: Places
+    times_ms: Places
+    texts: Places
+
+    def __post_init__(self) -> None:
+        if len(self.offsets) == 0 or self.offsets[0] != 0 or self.offsets[-1] != len(self.items):
+            raise ValueError("the offsets of traces begin with 0 and end with the number of items")
+        if np.any(np.diff(self.offsets) < 0):
+            raise ValueError("the offsets of traces must not fall")
+        of_traces = (self.outcomes, self.weights, self.groups, self.times_ms)
+        if any(len(column) != len(self) for column in of_traces) or len(self.texts) != len(self.items):
+            raise ValueError("a column has another length than its traces or items")
+        if np.any(self.weights < 0) or not np.all(np.isfinite(self.weights)):
+            raise ValueError("weights of traces are finite and not negative")
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> Places:
+        """int64 [traces]: items of each."""
+        return np.diff(self.offsets)
+
+    @property
+    def owners(self) -> Places:
+        """int64 [items]: the trace of each item."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    def selected(self, rows: Places) -> TraceSet:
+        """The traces with these numbers, in that order."""
+        lengths = self.lengths[rows]
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        places = spans(self.offsets[rows], lengths)
+        return TraceSet(
+            items=self.items[places],
+            offsets=offsets,
+            outcomes=self.outcomes[rows],
+            weights=self.weights[rows],
+            groups=self.groups[rows],
+            times_ms=self.times_ms[rows],
+            texts=self.texts[places],
+        )
+
+    def positions(self, first: int = 1) -> Places:
+        """int64: items that are asked for, those with at least `first` items of their trace before them."""
+        within = np.arange(len(self.items)) - self.offsets[self.owners]
+        return np.flatnonzero(within >= first)
+
+    def prefixes(self, positions: Places, points: Vectors | None = None) -> Prefixes:
+        """What came before these items; `points` is the matrix whose rows `texts` names."""
+        texts = None if points is None else self._points(positions, points)
+        return Prefixes(self.items, self.offsets[self.owners[positions]], positions, texts)
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Every column under its name."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def _points(self, positions: Places, points: Vectors) -> Vectors:
+        rows = self.texts[positions]
+        if len(points) == 0:
+            return np.zeros((len(rows), points.shape[1]), dtype=np.float32)
+        return np.where((rows == NO_TEXT)[:, None], np.float32(0), points[np.maximum(rows, 0)])

@@ -1,0 +1,88 @@
+"""Columns of traces say the same as lists of lists."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pml.processors.learning.grouping import spans, summed
+from pml.processors.learning.traces import NO_TEXT, TraceSet
+from tests.processors.learning.small_traces import LISTS, prefixes_of, trace_set
+
+START, NONE = 9, -1
+
+
+@given(LISTS, st.data())
+def test_selected_traces_are_those_of_the_lists(lists: list[list[int]], data: st.DataObject) -> None:
+    rows = data.draw(st.lists(st.integers(0, len(lists) - 1)))
+    weights = [float(number) for number in range(len(lists))]
+    found = trace_set(lists, weights=weights).selected(np.array(rows, dtype=np.int64))
+    expected = trace_set([lists[row] for row in rows], [weights[row] for row in rows], texts=rows)
+    for name in ("items", "offsets", "weights", "texts"):
+        assert getattr(found, name).tolist() == getattr(expected, name).tolist()
+    assert found.groups.tolist() == rows
+
+
+@given(LISTS)
+def test_every_item_but_the_first_is_asked_for_with_what_came_before(lists: list[list[int]]) -> None:
+    traces = trace_set(lists)
+    asked = traces.positions()
+    window = traces.prefixes(asked).windows(3, START, NONE)
+    expected = [
+        ([*reversed(items[:place]), START, NONE, NONE][:3], items[place])
+        for items in lists
+        for place in range(1, len(items))
+    ]
+    assert [(row.tolist(), int(traces.items[at])) for row, at in zip(window, asked, strict=True)] == expected
+
+
+def test_a_window_of_histories_without_any_item() -> None:
+    assert prefixes_of([], []).windows(2, START, NONE).tolist() == [[START, NONE]] * 2
+
+
+def test_points_of_texts_follow_their_items() -> None:
+    traces = trace_set([[1, 2], [3, 4, 1]], texts=[1, NO_TEXT])
+    points = np.array([[9.0, 9.0], [1.0, 2.0]], dtype=np.float32)
+    found = traces.prefixes(traces.positions(), points).texts
+    assert found is not None
+    assert found.tolist() == [[1, 2], [0, 0], [0, 0]]
+    without = trace_set([[1, 2]], texts=[NO_TEXT])
+    none = without.prefixes(without.positions(), points[:0]).texts
+    assert none is not None
+    assert none.tolist() == [[0, 0]]
+
+
+def test_columns_survive_a_file() -> None:
+    traces, file = trace_set([[1], [], [2, 3]]), io.BytesIO()
+    np.savez(file, **traces.to_arrays())
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as read:
+        again = TraceSet(**read)
+    assert all(np.array_equal(column, again.to_arrays()[name]) for name, column in traces.to_arrays().items())
+
+
+def test_columns_that_do_not_belong_together_are_refused() -> None:
+    traces = trace_set([[1, 2], [3]])
+    with pytest.raises(ValueError, match="begin with 0"):
+        replace(traces, offsets=np.array([0, 1, 2]))
+    with pytest.raises(ValueError, match="must not fall"):
+        replace(traces, offsets=np.array([0, 4, 3]))
+    with pytest.raises(ValueError, match="another length"):
+        replace(traces, groups=np.array([1]))
+    with pytest.raises(ValueError, match="not negative"):
+        replace(traces, weights=np.array([1, -1], dtype=np.float32))
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 4))))
+def test_spans_and_sums(pairs: list[tuple[int, int]]) -> None:
+    starts = np.array([start for start, _ in pairs], dtype=np.int64)
+    lengths = np.array([length for _, length in pairs], dtype=np.int64)
+    expected = [start + step for start, length in pairs for step in range(length)]
+    assert spans(starts, lengths).tolist() == expected
+    sums = summed(starts.astype(np.float64), lengths, 5)
+    assert sums.tolist() == [sum(s for s, length in pairs if length == group) for group in range(5)]
