@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from benchmarks.discovery.baselines import cosines, fused, tf_idf
 from benchmarks.discovery.crossing import Seen, crossed, learnable
-from benchmarks.discovery.measures import Quality, interval, quality, ranked, resampled_means
+from benchmarks.discovery.measures import Quality, quality, ranked
 from benchmarks.discovery.sets import FOLDS, NAMES, DataSet, folds, groups, load
 from benchmarks.plan import Plan
 from pml.processors.discovery.fitting import fit
 from pml.processors.discovery.index import DiscoveryIndex
 from pml.processors.discovery.question import question
 from pml.processors.discovery.ranking import Weights
+from pml.processors.learning.intervals import interval, resampled_means
 from pml.processors.memory.embedding import Embedding
 
 FUSED, SHORT = "fused", "fused, short"
@@ -144,7 +145,10 @@ def _mean_row(played: Sequence[Played], ways: Sequence[Mapping[str, Quality]], s
 
 def _difference(resampled: Sequence[NDArray[np.float64]]) -> dict[str, Any]:
     means = np.mean(resampled, axis=0)
-    return {"mean": round(float(means.mean()), 4), "interval": interval(means)}
+    return {
+        "mean": round(float(means.mean()), 4),
+        "interval": tuple(round(end, 4) for end in interval(means)),
+    }
 
 
 def _short(name: str, text: str) -> str:

@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 DEPTH = 10
-RESAMPLES = 2_000
-INTERVAL = (2.5, 97.5)
 _DISCOUNTS = 1 / np.log2(np.arange(2, DEPTH + 2))
 
 Column = NDArray[np.float64]
@@ -43,18 +41,3 @@ def quality(ranked: Sequence[Sequence[int]], right: Sequence[frozenset[int]]) ->
 def ranked(scores: NDArray[np.float32]) -> list[list[int]]:
     """The first ten of each row, the best first, of equal ones by number."""
     return [np.argsort(-row, kind="stable")[:DEPTH].tolist() for row in scores]
-
-
-def resampled_means(values: Column, groups: NDArray[np.int64], seed: int) -> Column:
-    """Means over cases, groups drawn with replacement: cases of one group are no independent evidence."""
-    names, of = np.unique(groups, return_inverse=True)
-    sums, counts = np.bincount(of, values), np.bincount(of)
-    drawn = np.random.default_rng(seed).integers(len(names), size=(RESAMPLES, len(names)))
-    means: Column = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
-    return means
-
-
-def interval(means: Column) -> tuple[float, float]:
-    """Between which two values 95 % of resampled means lie."""
-    low, high = np.percentile(means, INTERVAL)
-    return round(float(low), 4), round(float(high), 4)

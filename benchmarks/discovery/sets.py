@@ -63,14 +63,23 @@ class Request:
 
 def requests_of(folder: Path, name: str) -> list[Request]:
     """All requests of a data set that call something."""
-    rows = _rows(folder / name, "workflows.dev.jsonl")
+    rows = rows_of(folder / name, "workflows.dev.jsonl")
     return [Request(row["intent"], tuple(row["tools"])) for row in rows if row["intent"] and row["tools"]]
 
 
 def documents_of(folder: Path, name: str) -> list[Document]:
     """The tools of a data set, ascending by id."""
-    rows = _rows(folder / name, "tools.jsonl")
+    rows = rows_of(folder / name, "tools.jsonl")
     return sorted((_document(row) for row in rows), key=lambda found: found.id)
+
+
+def rows_of(folder: Path, name: str) -> Iterator[dict[str, Any]]:
+    """The lines of a file, or of the packed one beside it, in their order."""
+    packed = folder / f"{name}.gz"
+    opened: Callable[..., Any] = gzip.open if packed.exists() else open
+    with opened(packed if packed.exists() else folder / name, "rb") as lines:
+        for line in lines:
+            yield orjson.loads(line)
 
 
 def load(folder: Path, name: str, most: int, seed: int) -> DataSet:
@@ -79,7 +88,7 @@ def load(folder: Path, name: str, most: int, seed: int) -> DataSet:
     numbers = {document.id: number for number, document in enumerate(documents)}
     cases = [
         _case(row, numbers)
-        for row in _rows(folder / name, "workflows.dev.jsonl")
+        for row in rows_of(folder / name, "workflows.dev.jsonl")
         if row["intent"] and not numbers.keys().isdisjoint(row["tools"])
     ]
     if len(cases) > most:
@@ -124,14 +133,6 @@ def _case(row: dict[str, Any], numbers: dict[str, int]) -> Case:
     tools = tuple(dict.fromkeys(tool for tool in row["tools"] if tool in numbers))
     kept = tuple((key, row[key]) for key in ("main", "task_id", "template") if key in row)
     return Case(row["intent"], tools, frozenset(numbers[tool] for tool in tools), kept)
-
-
-def _rows(folder: Path, name: str) -> Iterator[dict[str, Any]]:
-    packed = folder / f"{name}.gz"
-    opened: Callable[..., Any] = gzip.open if packed.exists() else open
-    with opened(packed if packed.exists() else folder / name, "rb") as lines:
-        for line in lines:
-            yield orjson.loads(line)
 
 
 def _same(cases: Sequence[Case]) -> Iterator[tuple[int, int]]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.discovery.baselines import fused, tf_idf
-from benchmarks.discovery.measures import interval, quality, ranked, resampled_means
+from benchmarks.discovery.measures import quality, ranked
 
 
 def test_recall_and_ndcg_of_a_ranking() -> None:
@@ -27,13 +27,6 @@ def test_nothing_is_better_than_all_that_is_right_first() -> None:
 
 def test_equal_scores_rank_by_number() -> None:
     assert ranked(np.array([[0, 1, 1, 0.5]], dtype=np.float32)) == [[1, 2, 3, 0]]
-
-
-def test_an_interval_is_wider_where_cases_come_in_groups() -> None:
-    values = np.repeat(np.random.default_rng(1).normal(size=20), 10)
-    alone = interval(resampled_means(values, np.arange(200), 1))
-    grouped = interval(resampled_means(values, np.repeat(np.arange(20), 10), 1))
-    assert grouped[0] < alone[0] < values.mean() < alone[1] < grouped[1]
 
 
 def test_tf_idf_prefers_the_rare_word_and_fusing_weighs_both_alike() -> None:
