@@ -1,0 +1,1 @@
+"""What is learned from real traces, beside plain baselines."""

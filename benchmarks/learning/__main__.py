@@ -1,0 +1,98 @@
+"""`python -m benchmarks.learning`: how well the next tool is predicted, learner beside learner."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from benchmarks.datasets import VARIABLE, datasets_place
+from benchmarks.figures import Figure
+from benchmarks.learning.learners import LEARNERS
+from benchmarks.learning.measure import FOLDS, judged, row_of
+from benchmarks.learning.sets import VISIBLE
+from benchmarks.learning.table import show
+from benchmarks.machine import OthersWatch
+from benchmarks.plan import planned
+from benchmarks.report import Result
+from pml.streams.discovery.wordllama_embedding import WordLlamaEmbedding
+
+NAME = "learning"
+SEED = 1
+BASELINE = "popularity"
+# Each figure with its interval.
+WIDE = 150
+
+
+def main(
+    sets: Annotated[str, typer.Option(help="Only these sets, by name, with commas; keeps nothing.")] = "",
+    seed: Annotated[int, typer.Option(min=0, help="What folds and resamples are drawn with.")] = SEED,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of the table.")] = False,
+) -> None:
+    """Measure next-tool prediction on the data sets that PML_DATASETS names.
+
+    Exit code 0 whatever the figures are.
+
+    Examples: python -m benchmarks.learning · python -m benchmarks.learning --sets n8n,nestful --json
+    """
+    folder, names = datasets_place(), _names(sets)
+    if folder is None:
+        raise SystemExit(f"{VARIABLE} names no folder: the data sets are needed")
+    others = OthersWatch()
+    with planned(NAME, FOLDS, seed) as plan:
+        rows = _rows(folder, names, seed)
+        result = Result.of(NAME, _figures(rows), plan, others, {"sets": rows})
+    if not sets:
+        result.write()
+    if json:
+        sys.stdout.buffer.write(orjson.dumps(result.as_dict()) + b"\n")
+        return
+    console = Console(width=None if sys.stdout.isatty() else WIDE)
+    show(rows, console)
+    console.print(
+        f"seed {seed}, commit {result.commit}, {result.took_s:.0f} s, others took {result.others_share:.0%}",
+        highlight=False,
+    )
+
+
+def _names(sets: str) -> tuple[str, ...]:
+    chosen = tuple(name.strip() for name in sets.split(",")) if sets else tuple(VISIBLE)
+    unknown = [name for name in chosen if name not in VISIBLE]
+    if unknown:
+        raise typer.BadParameter(f"no set {unknown[0]}: there are {', '.join(VISIBLE)}")
+    return chosen
+
+
+def _rows(folder: Path, names: Sequence[str], seed: int) -> list[dict[str, Any]]:
+    embedding, rows = WordLlamaEmbedding(), []
+    with Progress(console=Console(stderr=True)) as progress:
+        task = progress.add_task(NAME, total=len(names) * FOLDS)
+        for name in names:
+            progress.update(task, description=name)
+            found = judged(folder, name, embedding, seed, lambda: progress.advance(task))
+            rows.append(row_of(found, seed))
+    return rows
+
+
+def _figures(rows: Sequence[Mapping[str, Any]]) -> list[Figure]:
+    """hit@1 of each learner beside that of popularity, where that is right at all."""
+    figures = []
+    for row in rows:
+        hits = {name: found["hit_1"]["mean"] for name, found in row["ways"].items()}
+        if hits[BASELINE] > 0:
+            figures += [
+                Figure(f"{row['name']}: {name}", "hit@1", (hits[name],), (hits[BASELINE],))
+                for name in LEARNERS
+                if name != BASELINE
+            ]
+    return figures
+
+
+if __name__ == "__main__":
+    typer.run(main)
