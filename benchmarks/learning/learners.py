@@ -11,22 +11,30 @@ from pml.processors.learning.discounting import Discounting
 from pml.processors.learning.markov import Markov
 from pml.processors.learning.nearest_intents import NearestIntents
 from pml.processors.learning.popularity import Popularity
+from pml.processors.learning.ranker import Ranker, Reading
+from pml.processors.learning.requests import Requests
 from pml.processors.learning.success_prior import SuccessPrior
 from pml.processors.learning.traces import TraceSet, Vectors
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Training traces; points of the vocabulary's descriptions and of all visible texts."""
+    """Training traces, points of the vocabulary's descriptions, all visible texts, and the seed."""
 
     traces: TraceSet
     points: Vectors
-    texts: Vectors
+    requests: Requests
+    seed: int
 
     @property
     def size(self) -> int:
         """That of the vocabulary."""
         return len(self.points)
+
+    @property
+    def texts(self) -> Vectors:
+        """Points of the visible texts."""
+        return self.requests.points
 
 
 Fit = Callable[[Given], Predictor]
@@ -42,4 +50,9 @@ TEXT: Mapping[str, Fit] = {
     "cosine": lambda given: Cosine.fit(given.traces, given.points, given.texts),
     "nearest intents": lambda given: NearestIntents.fit(given.traces, given.size, given.texts),
 }
-LEARNERS: Mapping[str, Fit] = {**COUNTING, **TEXT}
+RANKER: Mapping[str, Fit] = {
+    "ranker": lambda given: Reading(
+        Ranker.fit(given.traces, given.points, given.requests, given.seed), given.requests
+    ),
+}
+LEARNERS: Mapping[str, Fit] = {**COUNTING, **TEXT, **RANKER}

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.learning.learners import COUNTING, LEARNERS, TEXT, Given
-from benchmarks.learning.sets import RecordedSet, points_of, recorded
+from benchmarks.learning.learners import COUNTING, LEARNERS, RANKER, TEXT, Given
+from benchmarks.learning.sets import RecordedSet, descriptions_of, recorded
 from pml.processors.learning.candidates import candidates
 from pml.processors.learning.evaluation import Quality, quality
 from pml.processors.learning.intervals import interval, paired_interval, resampled_means
+from pml.processors.learning.requests import read_requests
 from pml.processors.learning.splits import folds, leaks
 from pml.processors.learning.vocabulary import UNKNOWN, Vocabulary
 from pml.processors.memory.embedding import Embedding
@@ -53,10 +54,9 @@ def judged(folder: Path, name: str, embedding: Embedding, seed: int, done: Calla
     fold = folds(data.groups, FOLDS, seed)
     if len(leaks(data.groups, fold)):
         raise RuntimeError(f"{name}: near-duplicates lie in several folds")
-    texts = embedding.embed(data.texts)
     rounds = []
     for held in range(FOLDS):
-        rounds.append(_one_fold(data, fold, held, embedding, texts))
+        rounds.append(_one_fold(data, fold, held, embedding, seed))
         done()
     ways = {way: _joined([found[0][way] for found in rounds]) for way in rounds[0][0]}
     clusters, unseen = (np.concatenate([found[part] for found in rounds]) for part in (1, 2))
@@ -64,17 +64,19 @@ def judged(folder: Path, name: str, embedding: Embedding, seed: int, done: Calla
 
 
 def _one_fold(
-    data: RecordedSet, fold: NDArray[np.int64], held: int, embedding: Embedding, texts: NDArray[np.float32]
+    data: RecordedSet, fold: NDArray[np.int64], held: int, embedding: Embedding, seed: int
 ) -> tuple[dict[str, Quality], NDArray[np.int64], NDArray[np.bool_]]:
     """The quality of each learner on the traces held out, their groups, and which tools were never called."""
     training = np.flatnonzero(fold != held)
     called = {tool for row in training for tool in data.calls[row]}
     vocabulary = Vocabulary.of({document.id for document in data.documents} | called)
     traces = data.traces(vocabulary)
-    given = Given(traces.selected(training), points_of(embedding, vocabulary, data.documents), texts)
+    descriptions = descriptions_of(vocabulary, data.documents)
+    requests = read_requests(data.texts, descriptions, embedding)
+    given = Given(traces.selected(training), embedding.embed(descriptions), requests, seed)
     held_out = traces.selected(np.flatnonzero(fold == held))
     asked = held_out.positions()
-    prefixes, targets = held_out.prefixes(asked, texts), held_out.items[asked]
+    prefixes, targets = held_out.prefixes(asked, requests.points), held_out.items[asked]
     ways = {name: quality(candidates(fit(given), prefixes), targets) for name, fit in LEARNERS.items()}
     seen = np.isin(targets, given.traces.items) & (targets != UNKNOWN)
     return ways, held_out.groups[held_out.owners[asked]], ~seen
@@ -100,7 +102,7 @@ def row_of(found: Judged, seed: int) -> dict[str, Any]:
         "ways": ways,
         "best_counting": best,
         "reached_before": dict(zip(("hit_1", "hit_3"), REACHED[found.data.name], strict=True)),
-        "gains": {name: _gain(found, name, best, seed) for name in TEXT},
+        "gains": {name: _gain(found, name, best, seed) for name in (*TEXT, *RANKER)},
     }
 
 

@@ -132,9 +132,7 @@ def _hashes(values: Any) -> NDArray[np.int64]:
     )
 
 
-def points_of(embedding: Any, vocabulary: Vocabulary, documents: Sequence[Document]) -> NDArray[np.float32]:
-    """float32 [size, dimensions]: the description of each tool, the origin where there is none."""
+def descriptions_of(vocabulary: Vocabulary, documents: Sequence[Document]) -> list[str]:
+    """The text of each item by id; empty where the catalog has none, and of what is unknown."""
     texts = {document.id: document.text for document in documents}
-    points = np.zeros((vocabulary.size, embedding.dimensions), dtype=np.float32)
-    points[1:] = embedding.embed([texts.get(name, "") for name in vocabulary.names])
-    return points
+    return ["", *(texts.get(name, "") for name in vocabulary.names)]

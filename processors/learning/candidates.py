@@ -22,7 +22,7 @@ _ROWS_AT_ONCE = 256
 
 
 class Predictor(Protocol):
-    """What was learned of traces. It keeps nothing but arrays, and the same arrays give the same answer."""
+    """What says how likely each item is to come next."""
 
     @property
     def size(self) -> int:
@@ -30,6 +30,10 @@ class Predictor(Protocol):
 
     def probabilities(self, prefixes: Prefixes) -> Probabilities:
         """float64 [prefixes, size]: of each item, that it is next; that of `UNKNOWN` is 0, sums are ≤ 1."""
+
+
+class Learned(Predictor, Protocol):
+    """A predictor that keeps nothing but arrays; the same arrays give the same answer."""
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """All that it knows, for an npz without pickle; its class has `from_arrays`."""

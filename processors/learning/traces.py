@@ -22,12 +22,14 @@ class Prefixes:
 
     Histories share one array, so those of one trace cost nothing. `texts` has a row for each: the point of
     the request's text as far as it was visible then, the origin where nothing was; None: no text is known.
+    `text_rows` int64 names those texts, `NO_TEXT` where nothing was, for who reads more of them than a point.
     """
 
     items: Ids
     starts: Places
     ends: Places
     texts: Vectors | None = None
+    text_rows: Places | None = None
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -35,7 +37,8 @@ class Prefixes:
     def part(self, start: int, end: int) -> Prefixes:
         """Some of them, in their order."""
         texts = None if self.texts is None else self.texts[start:end]
-        return Prefixes(self.items, self.starts[start:end], self.ends[start:end], texts)
+        rows = None if self.text_rows is None else self.text_rows[start:end]
+        return Prefixes(self.items, self.starts[start:end], self.ends[start:end], texts, rows)
 
     def windows(self, length: int, start: int, none: int) -> Ids:
         """int32 [prefixes, length]: the last items of each, the latest first.
@@ -120,7 +123,8 @@ class TraceSet:
     def prefixes(self, positions: Places, points: Vectors | None = None) -> Prefixes:
         """What came before these items; `points` is the matrix whose rows `texts` names."""
         texts = None if points is None else self._points(positions, points)
-        return Prefixes(self.items, self.offsets[self.owners[positions]], positions, texts)
+        starts = self.offsets[self.owners[positions]]
+        return Prefixes(self.items, starts, positions, texts, self.texts[positions])
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Every column under its name."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import orjson
 import pytest
 
 from benchmarks.learning.measure import judged, row_of
-from benchmarks.learning.sets import kept_together, points_of, recorded
+from benchmarks.learning.sets import descriptions_of, kept_together, recorded
 from pml.processors.learning.traces import NO_TEXT
 from pml.processors.learning.vocabulary import Vocabulary
 from pml.processors.memory.embedding import HashedNgrams
@@ -71,11 +70,11 @@ def test_what_a_source_keeps_on_one_side(name: str, one: dict[str, Any], other: 
     assert kept_together("n8n", one) != kept_together("n8n", other)
 
 
-def test_a_tool_without_a_description_is_no_point(tmp_path: Path) -> None:
+def test_a_tool_without_a_description_has_no_text(tmp_path: Path) -> None:
     written(tmp_path, "nestful", [row(1, ["a", "gone"])], ["a"])
     data = recorded(tmp_path, "nestful")
-    points = points_of(HashedNgrams(), Vocabulary.of(["a", "gone"]), data.documents)
-    assert np.any(points, axis=1).tolist() == [False, True, False]
+    found = descriptions_of(Vocabulary.of(["a", "gone"]), data.documents)
+    assert [bool(text) for text in found] == [False, True, False]
 
 
 def test_every_call_but_the_first_is_asked_for_once(tmp_path: Path) -> None:
@@ -89,4 +88,5 @@ def test_every_call_but_the_first_is_asked_for_once(tmp_path: Path) -> None:
     assert (len(done), told["asked"], told["groups"], told["unseen"]) == (5, 40, 20, 0)
     assert told["ways"]["Markov 1"]["hit_1"] == {"mean": 1, "interval": (1, 1)}
     assert told["best_counting"] == "Markov 1"
+    assert told["gains"]["ranker"] == {"hit_1": 0, "interval": (0, 0)}
     assert told["ways"]["popularity"]["hit_3"]["mean"] == 1

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pml.processors.learning.candidates import Predictor
+from pml.processors.learning.candidates import Learned
 from pml.processors.learning.contexts import ContextCounts
 from pml.processors.learning.discounting import Discounting
 from pml.processors.learning.markov import Markov
@@ -148,7 +148,7 @@ FITTED = (
 
 
 @pytest.mark.parametrize("fitted", FITTED, ids=lambda each: type(each).__name__)
-def test_the_arrays_of_a_file_give_the_same_answers(fitted: Predictor) -> None:
+def test_the_arrays_of_a_file_give_the_same_answers(fitted: Learned) -> None:
     file, asked = io.BytesIO(), prefixes_of([], [1, 2], [0], [2, 0])
     np.savez(file, **fitted.to_arrays())
     file.seek(0)
@@ -159,7 +159,7 @@ def test_the_arrays_of_a_file_give_the_same_answers(fitted: Predictor) -> None:
 
 
 @pytest.mark.parametrize("fitted", FITTED, ids=lambda each: type(each).__name__)
-def test_arrays_that_are_not_whole_are_refused(fitted: Predictor) -> None:
+def test_arrays_that_are_not_whole_are_refused(fitted: Learned) -> None:
     with pytest.raises(ValueError, match="train it again"):
         type(fitted).from_arrays({})  # type: ignore[attr-defined]
 

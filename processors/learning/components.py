@@ -1,0 +1,78 @@
+"""What a ranker's features are counted with: predictors of their own, learned of the same traces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pml.processors.learning.candidates import Learned, fitting
+from pml.processors.learning.discounting import Discounting
+from pml.processors.learning.markov import Markov
+from pml.processors.learning.nearest_intents import NearestIntents
+from pml.processors.learning.popularity import Popularity
+from pml.processors.learning.traces import TraceSet, Vectors
+
+COUNTED = ("popularity", "markov_1", "markov_2", "discounting", "nearest")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Components:
+    """What was learned of training traces, and `points` float32 [size, dimensions] of the descriptions."""
+
+    popularity: Popularity
+    markov_1: Markov
+    markov_2: Markov
+    discounting: Discounting
+    nearest: NearestIntents
+    points: Vectors
+
+    @classmethod
+    def fit(cls, traces: TraceSet, points: Vectors, texts: Vectors) -> Components:
+        """Learn all of them; `texts` float32 [rows, dimensions] are the points of the requests."""
+        size = len(points)
+        return cls(
+            Popularity.fit(traces, size),
+            Markov.fit(traces, size, 1),
+            Markov.fit(traces, size, 2),
+            Discounting.fit(traces, size),
+            NearestIntents.fit(traces, size, texts),
+            points,
+        )
+
+    @property
+    def parts(self) -> Mapping[str, Learned]:
+        """Each of `COUNTED`, in that order."""
+        return {name: getattr(self, name) for name in COUNTED}
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """`points`, and the arrays of each part as `discounting.size`."""
+        told: dict[str, NDArray[Any]] = {"points": self.points}
+        for name, part in self.parts.items():
+            told |= {f"{name}.{own}": array for own, array in part.to_arrays().items()}
+        return told
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Components:
+        """What `to_arrays` wrote.
+
+        Raises:
+            ValueError: an array is missing or does not fit: train the model again.
+        """
+        own = {
+            name: {
+                each.removeprefix(f"{name}."): arrays[each] for each in arrays if each.startswith(f"{name}.")
+            }
+            for name in COUNTED
+        }
+        return cls(
+            Popularity.from_arrays(own["popularity"]),
+            Markov.from_arrays(own["markov_1"]),
+            Markov.from_arrays(own["markov_2"]),
+            Discounting.from_arrays(own["discounting"]),
+            NearestIntents.from_arrays(own["nearest"]),
+            fitting(arrays, "points", np.float32, 2),
+        )

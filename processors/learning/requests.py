@@ -1,0 +1,60 @@
+"""What is read of a request's text once, for every prefix that it is visible in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pml.processors.discovery.lexical import Lexical, counted
+from pml.processors.discovery.words import clauses, words
+from pml.processors.learning.grouping import Places
+from pml.processors.memory.embedding import Embedding, Vectors
+
+Scores = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Requests:
+    """Texts of requests, each a row.
+
+    `points` float32 [rows, dimensions]; `lexical` float32 [rows, size]: BM25 of each item's description ÷ the
+    best of them, 0 to 1. `clause_points` and `clause_lexical` are the same for the parts of a text that ask
+    for one thing each; those of row i are at `offsets[i]:offsets[i + 1]`, at least one.
+    """
+
+    points: Vectors
+    lexical: Scores
+    clause_points: Vectors
+    clause_lexical: Scores
+    offsets: Places
+
+
+def read_requests(texts: Sequence[str], descriptions: Sequence[str], embedding: Embedding) -> Requests:
+    """Compare texts, and each of their clauses, with descriptions.
+
+    Args:
+        texts: one for each row.
+        descriptions: one for each item of the vocabulary, by id; empty where there is none.
+        embedding: makes the points.
+    """
+    lexical = Lexical([counted(words(text)) for text in descriptions])
+    parts = [clauses(text) or [text] for text in texts]
+    told = [part for each in parts for part in each]
+    return Requests(
+        points=embedding.embed(texts),
+        lexical=_shares(lexical, texts, len(descriptions)),
+        clause_points=embedding.embed(told),
+        clause_lexical=_shares(lexical, told, len(descriptions)),
+        offsets=np.cumsum([0, *map(len, parts)], dtype=np.int64),
+    )
+
+
+def _shares(lexical: Lexical, texts: Sequence[str], size: int) -> Scores:
+    found = np.zeros((len(texts), size), dtype=np.float32)
+    for row, text in zip(found, texts, strict=True):
+        scores = lexical.scores(words(text))
+        row[:] = scores / max(1e-9, scores.max(initial=0.0))
+    return found
