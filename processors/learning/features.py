@@ -18,19 +18,18 @@ from pml.processors.learning.vocabulary import UNKNOWN, Ids
 Features = NDArray[np.float64]
 
 # Whose best become candidates, and whose ranks are features.
-PROPOSING = ("markov_1", "discounting", "nearest", "cosine", "lexical")
+COMPARED = ("cosine", "lexical", "like_the_last", "recency")
+PROPOSING = ("markov_1", "discounting", "nearest", *COMPARED)
 NAMES = (
     *(f"log_{name}" for name in COUNTED),
-    "cosine",
-    "lexical",
+    *COMPARED,
     *(f"{name}_rank" for name in PROPOSING),
     "clause",
     "clause_uncovered",
     "clause_in_turn",
-    "called_before",
-    "called_last",
+    "clause_rank",
+    "clause_uncovered_rank",
     "never_called",
-    "like_the_last",
 )
 # Of each component so many of its best become candidates.
 BEST_OF_EACH = 10
@@ -66,7 +65,9 @@ def evidence(components: Components, prefixes: Prefixes, requests: Requests) -> 
     lexical[told] = requests.lexical[rows[told]]
     read = replace(prefixes, texts=texts)
     signals = {name: part.probabilities(read) for name, part in components.parts.items()}
-    signals |= {"cosine": (texts @ components.points.T).astype(np.float64), "lexical": lexical}
+    like, recency = _history(components, read)
+    cosines = (texts @ components.points.T).astype(np.float64)
+    signals |= dict(zip(COMPARED, (cosines, lexical, like, recency), strict=True))
     return Evidence(components, read, requests, rows, signals)
 
 
@@ -89,9 +90,11 @@ def features(found: Evidence, items: Ids) -> Features:
     given = {name: np.take_along_axis(values, items, axis=1) for name, values in found.signals.items()}
     named = items != UNKNOWN
     columns = [np.log(np.maximum(given[name], _LEAST)) for name in COUNTED]
-    columns += [given["cosine"], given["lexical"]]
+    columns += [given[name] for name in COMPARED]
     columns += [_reciprocal_ranks(given[name], named) for name in PROPOSING]
-    columns += [*_clauses(found, items), *_history(found, items)]
+    fits = _clauses(found, items)
+    columns += [*fits, *(_reciprocal_ranks(fit, named) for fit in fits[:2])]
+    columns.append((found.components.popularity.shares[items] == 0) * 1.0)
     return np.asarray(np.stack(columns, axis=2) * named[:, :, None])
 
 
@@ -141,12 +144,13 @@ def _fits(found: Evidence, clauses: Places, items: Ids) -> Features:
     return np.where(there, cosines + lexical, 0.0).astype(np.float64)
 
 
-def _history(found: Evidence, items: Ids) -> tuple[Features, ...]:
-    """Whether it was called before, and last; whether training never saw it; how like the last one it is."""
-    called = found.prefixes.windows(_HISTORY, start=_NOTHING, none=_NOTHING)
-    last = np.maximum(called[:, 0], UNKNOWN)
-    points = found.components.points
-    like = np.einsum("nd,nkd->nk", points[last], points[items]) * (last != UNKNOWN)[:, None]
-    never = found.components.popularity.shares[items] == 0
-    before = np.any(called[:, None, :] == items[:, :, None], axis=2)
-    return before * 1.0, (items == last[:, None]) * 1.0, never * 1.0, like.astype(np.float64)
+def _history(components: Components, prefixes: Prefixes) -> tuple[Features, Features]:
+    """float64 [prefixes, size] each: how like the last item, and 1 ÷ how many calls ago it was called."""
+    called = prefixes.windows(_HISTORY, start=UNKNOWN, none=UNKNOWN)
+    last = called[:, 0]
+    like = (components.points[last] @ components.points.T).astype(np.float64) * (last != UNKNOWN)[:, None]
+    recency = np.zeros(like.shape)
+    for ago in range(_HISTORY, 0, -1):
+        recency[np.arange(len(called)), called[:, ago - 1]] = 1 / ago
+    recency[:, UNKNOWN] = 0
+    return like, recency

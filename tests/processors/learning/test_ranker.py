@@ -14,7 +14,7 @@ from pml.processors.learning import ranker as ranker_module
 from pml.processors.learning.candidates import candidates
 from pml.processors.learning.components import COUNTED, Components
 from pml.processors.learning.evaluation import quality
-from pml.processors.learning.features import NAMES, PROPOSING, Evidence, evidence, features, union
+from pml.processors.learning.features import COMPARED, NAMES, PROPOSING, Evidence, evidence, features, union
 from pml.processors.learning.markov import Markov
 from pml.processors.learning.ranker import Ranker, Reading, shares, slope, standardised
 from pml.processors.learning.requests import Requests, read_requests
@@ -49,27 +49,28 @@ def features_twin(found: Evidence, row: int, items: list[int], place: int) -> li
     """One candidate, feature by feature."""
     item = items[place]
     signals = {name: values[row] for name, values in found.signals.items()}
-    history = found.prefixes.items[found.prefixes.starts[row] : found.prefixes.ends[row]].tolist()
     told = [log(max(signals[name][item], 1e-4)) for name in COUNTED]
-    told += [signals["cosine"][item], signals["lexical"][item]]
+    told += [signals[name][item] for name in COMPARED]
     named = [each for each in items if each]
     for name in PROPOSING:
-        order = sorted(named, key=lambda each: (-signals[name][each], items.index(each)))
+        order = sorted(named, key=lambda each: (-signals[name][each], each))
         told.append(1 / (1 + order.index(item)) if signals[name][item] > 0 else 0)
+    return [*told, float(found.components.popularity.shares[item] == 0)]
+
+
+def clauses_twin(found: Evidence, row: int, item: int) -> list[float]:
+    """What the clauses say of one candidate, clause by clause."""
+    history = found.prefixes.items[found.prefixes.starts[row] : found.prefixes.ends[row]].tolist()
+    told = [0.0, 0.0, 0.0]
     text = int(found.rows[row])
-    if text == NO_TEXT:
-        told += [0, 0, 0]
-    else:
+    if text != NO_TEXT:
         clauses = range(REQUESTS.offsets[text], REQUESTS.offsets[text + 1])
         covered = [max([0.0, *(fit_of(REQUESTS, clause, each) for each in history)]) for clause in clauses]
         fits = [fit_of(REQUESTS, clause, item) for clause in clauses]
         gains = [fit - before for fit, before in zip(fits, covered, strict=True)]
         away = abs(int(np.argmax(gains)) - len(history)) / len(fits)
-        told += [max(fits), max(gains), 1 - min(away, 1)]
-    last = history[-1] if history else 0
-    never = found.components.popularity.shares[item] == 0
-    like = float(POINTS[last].astype(float) @ POINTS[item].astype(float)) if last else 0.0
-    return [*told, float(item in history), float(item == last), float(never), like]
+        told = [max(fits), max(gains), 1 - min(away, 1)]
+    return told
 
 
 @settings(max_examples=25)
@@ -79,13 +80,29 @@ def test_features_are_those_found_one_by_one(lists: list[list[int]], texts: list
     items = union(found)
     given_ones = features(found, items)
     assert given_ones.shape == (*items.shape, len(NAMES))
-    in_turn = NAMES.index("clause_in_turn")
+    clauses = [NAMES.index(name) for name in ("clause", "clause_uncovered", "clause_in_turn")]
+    ranks = [NAMES.index(f"{name}_rank") for name in ("clause", "clause_uncovered")]
     for row, each in enumerate(items.tolist()):
         for place, item in enumerate(each):
-            expected = features_twin(found, row, each, place) if item else [0.0] * len(NAMES)
             told = given_ones[row, place]
-            # Which of two clauses that fit alike comes first is rounding.
-            assert np.delete(told, in_turn) == pytest.approx(np.delete(expected, in_turn), abs=1e-4)
+            if not item:
+                assert not told.any()
+                continue
+            assert np.delete(told, clauses + ranks) == pytest.approx(features_twin(found, row, each, place))
+            # Which of two clauses that fit alike comes first is rounding: whose turn it is has its own test.
+            assert told[clauses[:2]] == pytest.approx(clauses_twin(found, row, item)[:2], abs=1e-4)
+        for which, rank in zip(clauses[:2], ranks, strict=True):
+            ordered = sorted(given_ones[row], key=lambda told: -told[rank])
+            fits = [told[which] for told in ordered if told[rank] > 0]
+            assert fits == sorted(fits, reverse=True)
+
+
+def test_the_past_is_known_by_how_long_ago_it_was() -> None:
+    _, found = looked_at([[1, 3, 1, 2]], [0])
+    assert found.signals["recency"][3].tolist() == pytest.approx([0, 1, 0, 1 / 2, 0])
+    nearness = POINTS.astype(float) @ POINTS[1].astype(float)
+    assert found.signals["like_the_last"][3] == pytest.approx(nearness, abs=1e-6)
+    assert found.signals["like_the_last"][0].tolist() == [0] * SIZE
 
 
 def test_the_clause_whose_turn_it_is_is_seen() -> None:
@@ -93,6 +110,7 @@ def test_the_clause_whose_turn_it_is_is_seen() -> None:
     items = np.array([[1, 2, 3]] * 3, dtype=np.int32)
     in_turn = features(found, items)[:, :, NAMES.index("clause_in_turn")]
     assert in_turn.argmax(axis=1).tolist() == [0, 2, 1]
+    assert [clauses_twin(found, 0, item)[2] for item in (1, 2, 3)] == pytest.approx(in_turn[0])
 
 
 @settings(max_examples=25)
