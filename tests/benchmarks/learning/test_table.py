@@ -1,0 +1,52 @@
+"""The table says who is best by counting, and the command knows its sets."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+import typer
+from rich.console import Console
+
+from benchmarks.learning.__main__ import _figures, _names
+from benchmarks.learning.learners import LEARNERS
+from benchmarks.learning.sets import VISIBLE
+from benchmarks.learning.table import show
+
+
+def row(hits: float) -> dict[str, Any]:
+    measured = {name: {"mean": hits, "interval": (hits, hits)} for name in ("hit_1", "hit_3", "mrr", "brier")}
+    return {
+        "name": "small",
+        "asked": 1_234,
+        "unseen": 0.25,
+        "visible": "nothing",
+        "ways": dict.fromkeys(LEARNERS, measured),
+        "best_counting": "Markov 2",
+        "reached_before": {"hit_1": 0.3, "hit_3": 0.4},
+        "gains": {"ranker": {"hit_1": 0.1, "interval": (-0.05, 0.2)}},
+    }
+
+
+def test_a_table_has_every_learner_and_marks_the_best_by_counting() -> None:
+    told = io.StringIO()
+    show([row(0.5)], Console(file=told, width=160))
+    lines = told.getvalue().splitlines()
+    assert all(any(name in line for line in lines) for name in LEARNERS)
+    assert any("Markov 2 *" in line and "0.500 [0.500, 0.500]" in line for line in lines)
+    assert any("small (1,234, 25%)" in line for line in lines)
+    assert any("ranker − *" in line and "+0.100 [-0.050, +0.200]" in line for line in lines)
+    assert "small: visible was nothing" in lines
+
+
+def test_figures_are_ratios_to_popularity_where_it_is_ever_right() -> None:
+    assert [figure.ratio for figure in _figures([row(0.5)])] == [1] * (len(LEARNERS) - 1)
+    assert _figures([row(0.0)]) == []
+
+
+def test_only_known_sets_are_measured() -> None:
+    assert _names("") == tuple(VISIBLE)
+    assert _names("n8n, tau") == ("n8n", "tau")
+    with pytest.raises(typer.BadParameter, match="no set mine"):
+        _names("mine")
