@@ -59,8 +59,8 @@ class Changed(NamedTuple):
 
 
 @compiled
-def _relax(graph: Graph, labels: Labels, cost: int, hyperedge: int) -> None:
-    """Offer a hyperedge whose inputs are all settled to its outputs."""
+def _offered(graph: Graph, labels: Labels, cost: int, hyperedge: int) -> float:
+    """What an output costs by a hyperedge whose inputs are all settled."""
     total = largest = 0.0
     for position in range(graph.inputs.starts[hyperedge], graph.inputs.starts[hyperedge + 1]):
         distance = labels.distances[graph.inputs.vertices[position]]
@@ -68,11 +68,14 @@ def _relax(graph: Graph, labels: Labels, cost: int, hyperedge: int) -> None:
         largest = max(largest, distance)
     weight = graph.weights[hyperedge]
     if cost == SUM:
-        offered = weight + total
-    elif cost == RANK:
-        offered = weight + largest
-    else:
-        offered = max(weight, largest)
+        return float(weight + total)
+    return float(weight + largest if cost == RANK else max(weight, largest))
+
+
+@compiled
+def _relax(graph: Graph, labels: Labels, cost: int, hyperedge: int) -> None:
+    """Offer a hyperedge to its outputs; its inputs are all settled."""
+    offered = _offered(graph, labels, cost, hyperedge)
     for position in range(graph.outputs.starts[hyperedge], graph.outputs.starts[hyperedge + 1]):
         vertex = graph.outputs.vertices[position]
         if offered < labels.distances[vertex]:
@@ -116,11 +119,16 @@ def compute(graph: Graph, labels: Labels, cost: int, sources: Numbers, count: in
 
 
 @compiled
-def _unsettle(graph: Graph, labels: Labels, raised: Numbers) -> int:
-    """Take their distance from all vertices whose hyperpath uses a raised hyperedge: `touched[:count]`."""
+def _unsettle(graph: Graph, labels: Labels, cost: int, raised: Numbers) -> int:
+    """Take their distance from all vertices whose hyperpath got dearer: `touched[:count]`.
+
+    No distance changes in the first loop, so what a raised hyperedge offers is compared with what it offered:
+    for a bottleneck it is often the same.
+    """
     count = done = 0
     for hyperedge in raised:
-        count = _orphan(graph, labels, hyperedge, count)
+        if labels.waiting[hyperedge] == 0:
+            count = _orphan(graph, labels, hyperedge, count, _offered(graph, labels, cost, hyperedge))
     while done < count:
         vertex = labels.touched[done]
         done += 1
@@ -130,16 +138,17 @@ def _unsettle(graph: Graph, labels: Labels, raised: Numbers) -> int:
         while position >= 0:
             hyperedge = graph.inputs.hyperedges[position]
             labels.waiting[hyperedge] += 1
-            count = _orphan(graph, labels, hyperedge, count)
+            count = _orphan(graph, labels, hyperedge, count, np.inf)
             position = graph.inputs.following[position]
     return count
 
 
 @compiled
-def _orphan(graph: Graph, labels: Labels, hyperedge: int, count: int) -> int:
+def _orphan(graph: Graph, labels: Labels, hyperedge: int, count: int, offered: float) -> int:
+    """Take the maker from those that a hyperedge made nearer than it makes them now."""
     for position in range(graph.outputs.starts[hyperedge], graph.outputs.starts[hyperedge + 1]):
         vertex = graph.outputs.vertices[position]
-        if labels.makers[vertex] == hyperedge:
+        if labels.makers[vertex] == hyperedge and labels.distances[vertex] < offered:
             labels.makers[vertex] = NO_MAKER
             labels.touched[count] = vertex
             count += 1
@@ -149,7 +158,7 @@ def _orphan(graph: Graph, labels: Labels, hyperedge: int, count: int) -> int:
 @compiled
 def repair(graph: Graph, labels: Labels, cost: int, changed: Changed) -> int:
     """Make labels right after edits that the graph has already; returns how many vertices lost theirs."""
-    count = _unsettle(graph, labels, changed.raised)
+    count = _unsettle(graph, labels, cost, changed.raised)
     for hyperedge in changed.lowered:
         if hyperedge >= changed.added:
             labels.waiting[hyperedge] = 0

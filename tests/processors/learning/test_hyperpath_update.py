@@ -91,14 +91,23 @@ def test_a_ring_of_weight_zero_does_not_keep_itself_alive() -> None:
     assert tree.distances.tolist() == [0, np.inf, np.inf]
 
 
+def test_a_dearer_step_that_another_one_still_outweighs_changes_nothing() -> None:
+    chain = [Hyperedge((0,), (1,), 5.0), Hyperedge((1,), (2,), 1.0)]
+    tree = shortest_hyperpaths(Hypergraph(3, chain), [0], "bottleneck")
+    assert update(tree, Edits(weights={1: 4.0}), ALWAYS_REPAIR).vertices == 0
+    assert update(tree, Edits(weights={1: 6.0}), ALWAYS_REPAIR).vertices == 1
+    assert tree.distances.tolist() == [0, 5, 6]
+
+
 def test_few_edits_are_repaired_and_many_are_recomputed() -> None:
     edges = [Hyperedge((n,), (n + 1,), 1.0) for n in range(1_000)]
     tree = shortest_hyperpaths(Hypergraph(1_001, edges), [0])
     few = update(tree, Edits(weights={999: 2.0}))
     assert (few.recomputed, few.vertices) == (False, 1)
-    many = update(tree, Edits(weights=dict.fromkeys(range(int(CROSSOVER * 1_000) + 1), 3.0)))
+    over = int(CROSSOVER * 1_000) + 1
+    many = update(tree, Edits(weights=dict.fromkeys(range(over), 3.0)))
     assert many.recomputed
-    assert tree.distance(1_000) == 3 * 101 + 1 * 898 + 2
+    assert tree.distance(1_000) == 3 * over + (999 - over) + 2
 
 
 def test_an_impossible_edit_is_refused_and_the_tree_goes_on() -> None:
