@@ -73,3 +73,19 @@ def test_a_source_is_reached_by_doing_nothing_and_in_no_other_way() -> None:
 def test_every_bound_is_at_least_one(bound: str) -> None:
     with pytest.raises(ValueError, match="at least 1"):
         best_hyperpaths(Hypergraph(3, LADDER), [0], 2, **{"most": 1, bound: 0})  # type: ignore[arg-type]
+
+
+def test_a_choice_further_up_stays_made_while_those_below_it_are_changed() -> None:
+    """By 1 and 2, each with a dear alternative, or by 3, which is cheaper than these: none hides another."""
+    edges = [
+        Hyperedge((0,), (1,), 1.0),
+        Hyperedge((0,), (1,), 10.0),
+        Hyperedge((1,), (2,), 1.0),
+        Hyperedge((1,), (2,), 100.0),
+        Hyperedge((2,), (4,), 1.0),
+        Hyperedge((0,), (3,), 5.0),
+        Hyperedge((3,), (4,), 2.0),
+    ]
+    best = best_hyperpaths(Hypergraph(5, edges), [0], 4, 9)
+    assert [path.cost for path in best.paths] == [3, 7, 12, 102, 111]
+    assert best.paths[1].hyperedges == (5, 6)
