@@ -25,6 +25,7 @@ from pml.streams.cli import (
     memory,
     metrics,
     query,
+    replay,
     run,
     schema,
     speculation,
@@ -89,7 +90,7 @@ def _root(
 COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     RUNNING: (stack.up, stack.down, stack.status, doctor.doctor, worker.worker),
     WORKING: (submit.submit, discover.discover, demo.demo, analyze.analyze, mcp.mcp),
-    LOOKING: (query.query, metrics.metrics),
+    LOOKING: (query.query, metrics.metrics, replay.replay),
     OPERATING: (config.config, init.init, store.migrate),
 }
 for panel, commands in COMMANDS.items():

@@ -1,0 +1,58 @@
+"""The metrics again: the accounts of each partition up to the guard of its live value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pml.processors.speculation.metrics import OBSERVED, Totals, decode_totals, encode_totals, observe
+from pml.streams.replay.report import Comparison, Place
+from pml.streams.replay.sources import LogEntry
+
+
+class AccountsReplay:
+    """Folds each partition as far as the live table has, and compares the encoded values.
+
+    Args:
+        live: the value of each partition in the live table.
+
+    Raises:
+        LogCorrupted: a newer release wrote a live value.
+    """
+
+    def __init__(self, live: Mapping[int, bytes]) -> None:
+        self.comparison = Comparison("metrics")
+        self._live = live
+        self._guards = {partition: decode_totals(value)[1] for partition, value in live.items()}
+        self._totals = {partition: Totals() for partition in live}
+
+    def fold(self, entry: LogEntry) -> None:
+        """One counted event, in the order of its partition."""
+        if entry.event.type not in OBSERVED or entry.event.offset > self._guards.get(entry.partition, -1):
+            return
+        self.comparison.folded += 1
+        seen = observe(entry.event.type, entry.fields["data"])
+        if seen is not None:
+            self._totals[entry.partition].add(seen)
+
+    def finish(self, last_offsets: Mapping[int, int]) -> None:
+        """Compare; `last_offsets` says how far each partition was read.
+
+        A live value that is further than the source cannot be compared, and is reported so.
+        """
+        if not self._live:
+            self.comparison.notes.append("the live table holds nothing")
+        behind: list[int] = []
+        for partition, value in sorted(self._live.items()):
+            guard = self._guards[partition]
+            if guard > last_offsets.get(partition, -1):
+                behind.append(partition)
+                continue
+            self.comparison.compared += 1
+            expected = encode_totals(self._totals[partition], guard)
+            if expected != value:
+                self.comparison.differs(
+                    Place(partition, guard, f"{partition}/totals"), "value", expected, value
+                )
+        if behind:
+            names = ", ".join(map(str, behind))
+            self.comparison.notes.append(f"partitions {names}: the live table is further than the source")

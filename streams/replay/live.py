@@ -1,0 +1,84 @@
+"""What the running roles hold now: the newest values of their compacted changelogs, the sink's offsets."""
+
+from __future__ import annotations
+
+from aiokafka import AIOKafkaConsumer
+from aiokafka.admin import AIOKafkaAdminClient
+
+from pml.schemas.identifiers import session_key
+from pml.schemas.topics import SESSION_PARTITIONS
+from pml.streams.connection import client_options
+from pml.streams.log.tail import Tails
+from pml.streams.orchestrator.table import NAME as SESSIONS
+from pml.streams.projections.table import changelog_topic, partition_of
+from pml.streams.reachability import broker_errors
+from pml.streams.settings import Settings
+from pml.streams.sources import opened
+
+
+async def live_metrics(settings: Settings) -> dict[int, bytes]:
+    """The value of each partition in the metrics table.
+
+    Raises:
+        BrokerUnavailable: no broker answers.
+    """
+    values = await _newest(settings, changelog_topic(settings))
+    return {partition_of(key): value for key, value in values.items()}
+
+
+async def live_sessions(settings: Settings, session: tuple[str, str] | None = None) -> dict[bytes, bytes]:
+    """The control records of the orchestrator's table by their keys, those of ended sessions included.
+
+    `session` (tenant, session) leaves only those of one.
+
+    Raises:
+        BrokerUnavailable: no broker answers.
+    """
+    values = await _newest(settings, f"{settings.group('orchestrator')}-{SESSIONS}-changelog")
+    ending = b"" if session is None else b"/" + session_key(*session)
+    return {key: value for key, value in values.items() if b"/session/" in key[:14] and key.endswith(ending)}
+
+
+async def sink_committed(settings: Settings) -> dict[int, int]:
+    """The offset that the sink takes next, of each partition that it ever committed.
+
+    Raises:
+        BrokerUnavailable: no broker answers.
+    """
+    admin = AIOKafkaAdminClient(**client_options(settings))
+    async with broker_errors(settings):
+        try:
+            await admin.start()
+            places = await admin.list_consumer_group_offsets(settings.group("sink"))
+        finally:
+            await admin.close()
+    topic = settings.topics.events
+    return {pair.partition: place.offset for pair, place in places.items() if pair.topic == topic}
+
+
+async def _newest(settings: Settings, topic: str) -> dict[bytes, bytes]:
+    """The newest value of each key that has one; nothing where the role never made its topic."""
+    if not await _exists(settings, topic):
+        return {}
+    tails = Tails(client_options(settings))
+    await tails.start()
+    values: dict[bytes, bytes] = {}
+    try:
+        pairs = [(topic, number) for number in range(SESSION_PARTITIONS)]
+        starts, ends = await tails.beginnings(pairs), await tails.ends(pairs)
+        for pair in pairs:
+            async for records in tails.read(*pair, starts[pair], ends[pair]):
+                for record in records:
+                    if record.value is None:
+                        values.pop(record.key, None)
+                    else:
+                        values[record.key] = record.value
+    finally:
+        await tails.stop()
+    return values
+
+
+async def _exists(settings: Settings, topic: str) -> bool:
+    consumer = AIOKafkaConsumer(**client_options(settings), enable_auto_commit=False)
+    async with opened(consumer, settings), broker_errors(settings):
+        return topic in await consumer.topics()

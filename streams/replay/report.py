@@ -1,0 +1,84 @@
+"""What a replay found: of each projection how much was compared, and the first difference."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, NamedTuple
+
+SHOWN_MAX = 120
+Verdict = Literal["same", "different", "not compared"]
+
+
+class Place(NamedTuple):
+    """Where something lies in the log, and what it is called."""
+
+    partition: int
+    offset: int
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place where the log and a projection disagree; `offset` is that of the log."""
+
+    projection: str
+    partition: int
+    offset: int
+    key: str
+    field: str
+    expected: str
+    found: str
+
+    def line(self) -> str:
+        """It in one line for a person."""
+        where = f"partition {self.partition} offset {self.offset} ({self.key})"
+        return f"{self.projection}: {where}, {self.field}: expected {self.expected}, found {self.found}"
+
+
+@dataclass(slots=True)
+class Comparison:
+    """One projection: what was folded, compared, found different, and why something was not compared.
+
+    `first` is the difference that lies first in the order of partition and offset.
+    """
+
+    projection: str
+    folded: int = 0
+    compared: int = 0
+    differences: int = 0
+    first: Difference | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def differs(self, place: Place, field_name: str, expected: Any, found: Any) -> None:
+        """Count a difference; the first one is kept."""
+        self.differences += 1
+        if self.first is None or place[:2] < (self.first.partition, self.first.offset):
+            self.first = Difference(self.projection, *place, field_name, *shown(expected, found))
+
+    @property
+    def verdict(self) -> Verdict:
+        """`same` only where something was compared."""
+        if self.differences:
+            return "different"
+        return "same" if self.compared else "not compared"
+
+    def as_dict(self) -> dict[str, Any]:
+        """What `--json` prints of it."""
+        return {**asdict(self), "verdict": self.verdict}
+
+
+def shown(expected: Any, found: Any) -> tuple[str, str]:
+    """Both values as short texts that begin shortly before they part."""
+    texts = _text(expected), _text(found)
+    parted = next((at for at, (a, b) in enumerate(zip(*texts, strict=False)) if a != b), min(map(len, texts)))
+    start = max(0, parted - SHOWN_MAX // 2)
+    return _cut(texts[0], start), _cut(texts[1], start)
+
+
+def _text(value: Any) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def _cut(text: str, start: int) -> str:
+    piece = text[start : start + SHOWN_MAX]
+    return ("…" if start else "") + piece + ("…" if start + SHOWN_MAX < len(text) else "")

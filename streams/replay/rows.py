@@ -1,0 +1,87 @@
+"""The rows of ClickHouse again: each counted event as the sink writes it, compared column by column."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pml.clickhouse.rows import EVENT_COLUMNS, event_row
+from pml.streams.replay.report import Comparison, Place
+from pml.streams.replay.sources import LogEntry
+
+# Events of a partition that are compared with one query.
+CHUNK_EVENTS = 500
+OFFSET = EVENT_COLUMNS.index("log_offset")
+Row = tuple[Any, ...]
+StoredRows = Callable[[int, int, int], Sequence[Row]]
+
+
+class RowsReplay:
+    """Compares the events of each partition, chunk by chunk, with what the store has at these offsets.
+
+    Args:
+        stored: the rows of a partition between two offsets, both included, in order.
+        committed: up to which offset (not included) the sink has committed each partition. What is missing
+            from there on is lag, not a difference.
+    """
+
+    def __init__(self, stored: StoredRows, committed: Mapping[int, int]) -> None:
+        self.comparison = Comparison("clickhouse")
+        self._stored = stored
+        self._committed = committed
+        self._chunks: dict[int, list[LogEntry]] = defaultdict(list)
+        self._after: dict[int, int] = defaultdict(lambda: -1)
+        self._behind = 0
+
+    def fold(self, entry: LogEntry) -> None:
+        """One counted event, in the order of its partition. Asks the store where a chunk is full."""
+        if not entry.event.session_id:
+            return
+        self.comparison.folded += 1
+        chunk = self._chunks[entry.partition]
+        chunk.append(entry)
+        if len(chunk) >= CHUNK_EVENTS:
+            self._flush(entry.partition, entry.event.offset)
+
+    def finish(self, last_offsets: Mapping[int, int]) -> None:
+        """Compare what is left, up to the last offset that the source knows of each partition."""
+        for partition, last in sorted(last_offsets.items()):
+            self._flush(partition, last)
+        if self._behind:
+            self.comparison.notes.append(
+                f"{self._behind} events are not in the store yet; the sink is behind"
+            )
+
+    def _flush(self, partition: int, last: int) -> None:
+        first = self._after[partition] + 1
+        expected = {entry.event.offset: entry for entry in self._chunks.pop(partition, [])}
+        self._after[partition] = max(last, first - 1)
+        if last < first:
+            return
+        for row in self._stored(partition, first, last):
+            entry = expected.pop(row[OFFSET], None)
+            if entry is None:
+                key = f"{row[OFFSET + 1]}/{row[OFFSET + 2]}"
+                self.comparison.differs(
+                    Place(partition, row[OFFSET], key), "row", "none", "a row the log has not"
+                )
+            else:
+                self._compare(entry, row)
+        for entry in expected.values():
+            self._missing(entry)
+
+    def _compare(self, entry: LogEntry, row: Row) -> None:
+        self.comparison.compared += 1
+        written = event_row(entry.partition, entry.fields)
+        for column, expected, found in zip(EVENT_COLUMNS, written, row, strict=True):
+            if expected != found:
+                self.comparison.differs(entry.place, column, str(expected), str(found))
+                return
+
+    def _missing(self, entry: LogEntry) -> None:
+        if entry.event.offset >= self._committed.get(entry.partition, 0):
+            self._behind += 1
+            return
+        self.comparison.compared += 1
+        self.comparison.differs(entry.place, "row", "a row", "none in the store")

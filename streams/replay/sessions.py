@@ -1,0 +1,85 @@
+"""The sessions' states again: `evolve` over the log, compared with the orchestrator's control records."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+
+from pml.processors.workflow import Session, encode_session, evolve
+from pml.schemas.errors import LogCorrupted
+from pml.schemas.identifiers import session_key
+from pml.streams.orchestrator.table import HEADER, Life, life_key, read_stored
+from pml.streams.replay.report import Comparison
+from pml.streams.replay.sources import LogEntry
+
+# A state takes some 10 KB. One that was pushed out is not folded on; the report says how many.
+STATES_KEPT = 10_000
+
+
+class SessionsReplay:
+    """Folds every session and compares it at the event that its live record ends with.
+
+    Args:
+        live: control records of the live table by their keys.
+        states_kept: how many states are held at once; those used longest ago go first.
+
+    Raises:
+        LogCorrupted: a live record is of an unknown version.
+    """
+
+    def __init__(self, live: Mapping[bytes, bytes], states_kept: int = STATES_KEPT) -> None:
+        self.comparison = Comparison("sessions")
+        self._live = dict(live)
+        self._kept = states_kept
+        self._states: OrderedDict[bytes, Session] = OrderedDict()
+        self._lost: set[bytes] = set()
+        self._forgotten = 0
+
+    def fold(self, entry: LogEntry) -> None:
+        """One counted event, in the order of its partition; a gap in `seq` is a difference."""
+        event = entry.event
+        if not event.session_id:
+            return
+        name = session_key(event.tenant, event.session_id)
+        key = life_key(entry.partition, Life(name, event.epoch))
+        if key in self._lost:
+            return
+        try:
+            session = evolve(self._states.get(key), event)
+        except LogCorrupted as error:
+            self._lose(key)
+            self.comparison.differs(entry.place, "seq", "the next", error.message)
+            return
+        self.comparison.folded += 1
+        self._keep(key, session)
+        self._compare(entry, key, session)
+
+    def finish(self) -> None:
+        """Say what of the live table was not compared."""
+        if self._live:
+            self.comparison.notes.append(
+                f"{len(self._live)} live records end with events that the source does not have"
+            )
+        if self._forgotten:
+            self.comparison.notes.append(f"{self._forgotten} states found no room and were not folded on")
+
+    def _compare(self, entry: LogEntry, key: bytes, session: Session) -> None:
+        value = self._live.get(key)
+        if value is None or read_stored(session.epoch, value).last_offset != session.last_offset:
+            return
+        del self._live[key]
+        self.comparison.compared += 1
+        expected, found = encode_session(session), value[HEADER.size :]
+        if expected != found:
+            self.comparison.differs(entry.place, "state", expected, found)
+
+    def _keep(self, key: bytes, session: Session) -> None:
+        self._states[key] = session
+        self._states.move_to_end(key)
+        if len(self._states) > self._kept:
+            self._lose(next(iter(self._states)))
+            self._forgotten += 1
+
+    def _lose(self, key: bytes) -> None:
+        self._states.pop(key, None)
+        self._lost.add(key)

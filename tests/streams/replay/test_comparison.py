@@ -1,0 +1,200 @@
+"""The folds of a replay against tables and rows that were made from the same events, and altered ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pml.clickhouse.rows import EVENT_COLUMNS, event_row
+from pml.processors.speculation.metrics import Totals, encode_totals, observe
+from pml.processors.workflow import Session, evolve
+from pml.schemas.codec import encode
+from pml.schemas.events import Event, EventData
+from pml.schemas.identifiers import event_id, session_key
+from pml.schemas.times import to_rfc3339
+from pml.streams.connection import partition_for
+from pml.streams.orchestrator.table import Life, life_key, write_session
+from pml.streams.replay.accounts import AccountsReplay
+from pml.streams.replay.report import shown
+from pml.streams.replay.rows import RowsReplay
+from pml.streams.replay.sessions import SessionsReplay
+from pml.streams.replay.sources import LogEntry, read_lines
+from tests.log_writer import (
+    START_MS,
+    run_completed,
+    run_started,
+    speculation_ended,
+    task_completed,
+    task_started,
+)
+
+SESSION = "ses_1"
+PARTITION = partition_for(session_key("local", SESSION))
+FIRST = 7
+RUN = (run_started(), task_started(), task_completed(), run_completed())
+
+
+def events(*data: EventData) -> list[Event]:
+    """Events of one session from offset 7 on, numbered as the orchestrator does."""
+    return [
+        Event(
+            id=event_id("local", SESSION, FIRST, seq),
+            type=item.TYPE,
+            version=item.VERSION,
+            tenant="local",
+            session_id=SESSION,
+            epoch=FIRST,
+            run_id="run_1",
+            seq=seq,
+            offset=FIRST + seq,
+            occurred_at=to_rfc3339(START_MS + seq),
+            data=item,
+        )
+        for seq, item in enumerate(data)
+    ]
+
+
+def entries(found: list[Event]) -> list[LogEntry]:
+    return list(read_lines([encode(event) for event in found]))
+
+
+def folded(found: list[Event]) -> dict[bytes, bytes]:
+    """The live record of the session after these events."""
+    state: Session | None = None
+    for event in found:
+        state = evolve(state, event)
+    assert state is not None
+    key = life_key(PARTITION, Life(session_key("local", SESSION), FIRST))
+    return {key: write_session(state, 3)}
+
+
+def rows_of(found: list[Event]) -> list[tuple[Any, ...]]:
+    return [event_row(entry.partition, entry.fields) for entry in entries(found)]
+
+
+def compare_rows(found: list[Event], rows: list[tuple[Any, ...]], committed: int = 100) -> RowsReplay:
+    at = EVENT_COLUMNS.index("log_offset")
+    replay = RowsReplay(
+        lambda number, first, last: [row for row in rows if row[0] == number and first <= row[at] <= last],
+        {PARTITION: committed},
+    )
+    for entry in entries(found):
+        replay.fold(entry)
+    replay.finish({PARTITION: found[-1].offset})
+    return replay
+
+
+def test_the_partition_of_a_line_is_that_of_its_session() -> None:
+    assert {entry.partition for entry in entries(events(*RUN))} == {PARTITION}
+
+
+def test_sessions_are_the_same_at_the_event_the_live_record_ends_with() -> None:
+    for count in range(1, len(RUN) + 1):
+        replay = SessionsReplay(folded(events(*RUN)[:count]))
+        for entry in entries(events(*RUN)):
+            replay.fold(entry)
+        replay.finish()
+        assert replay.comparison.verdict == "same"
+        assert replay.comparison.compared == 1
+        assert replay.comparison.notes == []
+
+
+def test_an_altered_state_is_named() -> None:
+    live = {key: value.replace(b'"doubtful":', b'"doubtfuL":') for key, value in folded(events(*RUN)).items()}
+    replay = SessionsReplay(live)
+    for entry in entries(events(*RUN)):
+        replay.fold(entry)
+    assert replay.comparison.first is not None
+    assert replay.comparison.first.key == event_id("local", SESSION, FIRST, len(RUN) - 1)
+    assert "doubtfuL" in replay.comparison.first.found
+
+
+def test_a_gap_in_a_session_is_named_once() -> None:
+    replay = SessionsReplay({})
+    for entry in entries([event for event in events(*RUN) if event.seq != 1]):
+        replay.fold(entry)
+    assert replay.comparison.differences == 1
+    assert replay.comparison.first is not None
+    assert (replay.comparison.first.offset, replay.comparison.first.field) == (FIRST + 2, "seq")
+
+
+def test_states_that_find_no_room_are_told() -> None:
+    replay = SessionsReplay({}, states_kept=0)
+    for entry in entries(events(*RUN)):
+        replay.fold(entry)
+    replay.finish()
+    assert replay.comparison.notes == ["1 states found no room and were not folded on"]
+
+
+def accounts(guard: int) -> bytes:
+    totals = Totals()
+    for event in events(*RUN, speculation_ended()):
+        if event.offset <= guard:
+            seen = observe(event.type, event.data.model_dump(exclude_none=True))
+            if seen is not None:
+                totals.add(seen)
+    return encode_totals(totals, guard)
+
+
+def compare_accounts(value: bytes) -> AccountsReplay:
+    replay = AccountsReplay({PARTITION: value})
+    found = events(*RUN, speculation_ended())
+    for entry in entries(found):
+        replay.fold(entry)
+    replay.finish({PARTITION: found[-1].offset})
+    return replay
+
+
+def test_metrics_are_the_same_as_far_as_their_guard() -> None:
+    for guard in range(FIRST, FIRST + 5):
+        assert compare_accounts(accounts(guard)).comparison.verdict == "same"
+
+
+def test_altered_metrics_are_named() -> None:
+    comparison = compare_accounts(
+        accounts(FIRST + 3).replace(b'"completed":[1', b'"completed":[2')
+    ).comparison
+    assert comparison.first is not None
+    assert (comparison.first.partition, comparison.first.offset) == (PARTITION, FIRST + 3)
+
+
+def test_metrics_that_are_further_than_the_source_are_not_compared() -> None:
+    comparison = compare_accounts(accounts(FIRST + 9)).comparison
+    assert comparison.verdict == "not compared"
+    assert comparison.notes
+
+
+def test_rows_are_the_same() -> None:
+    replay = compare_rows(events(*RUN), rows_of(events(*RUN)))
+    assert (replay.comparison.verdict, replay.comparison.compared) == ("same", len(RUN))
+
+
+def test_the_first_column_that_differs_is_named() -> None:
+    altered = rows_of(events(*RUN))
+    altered[1] = (*altered[1][:-1], "{}")
+    first = compare_rows(events(*RUN), altered).comparison.first
+    assert first is not None
+    assert (first.offset, first.field, first.found) == (FIRST + 1, "data", "{}")
+
+
+def test_a_missing_row_is_a_difference_only_where_the_sink_has_been() -> None:
+    rows = rows_of(events(*RUN))[:-1]
+    assert compare_rows(events(*RUN), rows).comparison.differences == 1
+    behind = compare_rows(events(*RUN), rows, committed=FIRST + 3).comparison
+    assert (behind.differences, behind.notes) == (
+        0,
+        ["1 events are not in the store yet; the sink is behind"],
+    )
+
+
+def test_a_row_that_the_log_has_not_is_a_difference() -> None:
+    found = events(*RUN)
+    first = compare_rows([found[0], *found[2:]], rows_of(found)).comparison.first
+    assert first is not None
+    assert (first.offset, first.field) == (FIRST + 1, "row")
+
+
+def test_long_values_are_shown_where_they_part() -> None:
+    expected, found = shown("a" * 500 + "b" + "c" * 500, "a" * 500 + "d" + "c" * 500)
+    assert "b" in expected
+    assert "d" in found
+    assert len(expected) <= 122

@@ -1,0 +1,145 @@
+"""`pml replay --verify` against a real broker and the real embedded ClickHouse."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from typer.testing import CliRunner
+
+from pml.clickhouse.client import Store
+from pml.clickhouse.migrate import migrate
+from pml.processors.workflow import Session, evolve
+from pml.schemas.events import Event
+from pml.schemas.identifiers import session_key
+from pml.schemas.topics import SESSION_PARTITIONS
+from pml.streams.cli.app import app
+from pml.streams.client import new_id
+from pml.streams.connection import client_options, producer_options
+from pml.streams.health import Health
+from pml.streams.orchestrator.table import Life, life_key, write_session
+from pml.streams.settings import Settings
+from pml.streams.sink import Sink
+from pml.streams.topics import ensure_topics
+from tests.log_writer import LogWriter, run_completed, run_started, task_completed, task_started
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+WAIT_S = 60
+RUN = (run_started(), task_started(), task_completed(), run_completed())
+
+
+@pytest.fixture
+def settings(
+    kafka: str, clickhouse_url: str, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Settings]:
+    prefix = new_id("replay") + "."
+    settings = Settings.load(
+        data_dir=tmp_path,
+        kafka={"bootstrap_servers": kafka, "topic_prefix": prefix, "session_timeout_s": 6, "heartbeat_s": 1},
+        clickhouse={"url": clickhouse_url, "database": database},
+        sink={"batch_rows": 50, "batch_wait_ms": 50},
+    )
+    for module in ("replay", "events"):
+        monkeypatch.setattr(f"pml.streams.cli.{module}.load_settings", lambda: settings)
+    asyncio.run(ensure_topics(settings))
+    with Store.connect(clickhouse_url, database) as store:
+        migrate(store)
+        yield settings
+        store.command(f"DROP DATABASE {database} SYNC", use_database=False)
+
+
+async def leave_behind(settings: Settings) -> tuple[list[Event], dict[str, int]]:
+    """Two sessions in the log, in the store and in the orchestrator's changelog."""
+    events: list[Event] = []
+    places: dict[str, int] = {}
+    async with LogWriter(settings) as log:
+        for name in ("ses_1", "ses_2"):
+            events += await log.write(name, *RUN, run_id=name)
+            places[name] = log.partition(name)
+    health, stop = Health(settings.data_dir, "sink"), asyncio.Event()
+    running = asyncio.create_task(Sink(settings, health).run(stop))
+    deadline = time.monotonic() + WAIT_S
+    while health.record.facts.get("position", 0) < len(events):
+        assert time.monotonic() < deadline, "the sink does not get on"
+        await asyncio.sleep(0.05)
+    stop.set()
+    await asyncio.wait_for(running, WAIT_S)
+    await write_changelog(settings, events, places)
+    return events, places
+
+
+async def write_changelog(settings: Settings, events: list[Event], places: dict[str, int]) -> None:
+    topic = f"{settings.group('orchestrator')}-sessions-changelog"
+    admin = AIOKafkaAdminClient(**client_options(settings))
+    await admin.start()
+    await admin.create_topics([NewTopic(topic, SESSION_PARTITIONS, 1)])
+    await admin.close()
+    for name, partition in places.items():
+        state: Session | None = None
+        for event in events:
+            state = evolve(state, event) if event.session_id == name else state
+        assert state is not None
+        await put_state(settings, partition, state, write_session(state, 0))
+
+
+async def put_state(settings: Settings, partition: int, state: Session, value: bytes) -> None:
+    life = Life(session_key("local", state.session_id), state.epoch)
+    producer = AIOKafkaProducer(**producer_options(settings))
+    await producer.start()
+    topic = f"{settings.group('orchestrator')}-sessions-changelog"
+    await producer.send_and_wait(topic, value=value, key=life_key(partition, life), partition=partition)
+    await producer.stop()
+
+
+def verified(*options: str, code: int) -> dict[str, dict[str, object]]:
+    """The projections that the command reports."""
+    answer = CliRunner().invoke(app, ["replay", "--verify", "--json", *options])
+    assert answer.exit_code == code, answer.output
+    return {item["projection"]: item for item in orjson.loads(answer.stdout)["projections"]}
+
+
+def first(projection: dict[str, object]) -> dict[str, object]:
+    found = projection["first"]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_what_is_altered_is_named(settings: Settings, tmp_path: Path) -> None:
+    events, places = asyncio.run(leave_behind(settings))
+    whole = verified(code=0)
+    assert [whole[name]["compared"] for name in ("sessions", "clickhouse")] == [2, len(events)]
+
+    copy = tmp_path / "log.jsonl"
+    dumped = CliRunner().invoke(app, ["events", "dump", "--json"])
+    assert dumped.exit_code == 0, dumped.output
+    copy.write_text(dumped.stdout)
+    assert verified("--from", str(copy), code=0)["clickhouse"]["verdict"] == "same"
+
+    lines = [event.model_dump(exclude_none=True) for event in events]
+    lines[2]["data"]["duration_ms"] = 77_777.0
+    copy.write_bytes(b"\n".join(orjson.dumps(line) for line in lines))
+    named = first(verified("--from", str(copy), code=1)["clickhouse"])
+    assert (named["key"], named["offset"], named["field"]) == (events[2].id, events[2].offset, "data")
+
+    state: Session | None = None
+    for event in events[:4]:
+        state = evolve(state, event)
+    assert state is not None
+    broken = write_session(state, 0).replace(b'"doubtful":', b'"doubtfuL":')
+    asyncio.run(put_state(settings, places["ses_1"], state, broken))
+    url = settings.clickhouse.url
+    assert url is not None
+    with Store.connect(url.get_secret_value(), settings.clickhouse.database) as store:
+        store.command(
+            f"DELETE FROM events_raw WHERE session_id = 'ses_2' AND log_offset = {events[5].offset}"
+        )
+    found = verified(code=1)
+    assert first(found["sessions"])["key"] == events[3].id
+    assert (first(found["clickhouse"])["key"], first(found["clickhouse"])["field"]) == (events[5].id, "row")
+    assert verified("--session", "ses_1", code=1)["clickhouse"]["verdict"] == "same"
