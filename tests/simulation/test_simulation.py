@@ -1,4 +1,4 @@
-"""200 seeds, and what a simulator must be before anybody believes it: the same every time, and not blind."""
+"""120 seeds, and what a simulator must be before anybody believes it: the same every time, and not blind."""
 
 from __future__ import annotations
 
