@@ -35,7 +35,8 @@ class Code(Model):
 class RunStart(CommandData):
     """Run this workflow or this program, or the learned capability that this intent means.
 
-    `options` are those of a program or of what is found; a workflow has its own.
+    `options` are those of a program or of what is found; a workflow has its own. `request` is what is
+    known of what the user wants beyond this run, in their words: it helps to predict what comes next.
     """
 
     TYPE = "run.start"
@@ -45,6 +46,7 @@ class RunStart(CommandData):
     options: Options | None = None
     intent: Annotated[str | None, Field(max_length=10_000)] = None
     context: dict[str, Json] = {}
+    request: Annotated[str | None, Field(max_length=10_000)] = None
 
     @model_validator(mode="after")
     def _one_of_them(self) -> RunStart:

@@ -44,6 +44,8 @@ from pml.schemas.run_events import (
 )
 from pml.schemas.speculation_events import (
     Fate,
+    PredictionCandidate,
+    PredictionMade,
     SpeculationDiverged,
     SpeculationEnded,
     SpeculationForgotten,
@@ -97,6 +99,8 @@ __all__ = [
     "LayerReleased",
     "PartitionTaken",
     "PauseReason",
+    "PredictionCandidate",
+    "PredictionMade",
     "Reopened",
     "RunAborted",
     "RunCode",

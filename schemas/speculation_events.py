@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pml.schemas.base import Coordinate, Json, ThresholdContext
+from pml.schemas.base import Coordinate, Json, Record, ThresholdContext
 from pml.schemas.event_data import EventData, Started
 
 Fate = Literal["served", "discarded", "failed"]
@@ -16,7 +16,8 @@ class SpeculationStarted(Started):
     """A call begins before it was asked for.
 
     `sources` are the calls whose waiting results its arguments were taken from: it ends with them.
-    `influence` is how much of the confidence comes from what became of its tool before.
+    `influence` is how much of the confidence comes from what became of its tool before. A predicted call
+    belongs to the run after which it was predicted, and its arguments are written down at `plan`.
     """
 
     TYPE = "speculation.started"
@@ -26,6 +27,7 @@ class SpeculationStarted(Started):
     threshold: float = 0.0
     sources: tuple[str, ...] | None = None
     influence: float | None = None
+    plan: Coordinate | None = None
 
 
 class SpeculationHeld(EventData):
@@ -200,3 +202,34 @@ class SpeculationUnbalanced(EventData):
     served: int
     discarded: int
     failed: int
+
+
+class PredictionCandidate(Record):
+    """What may come next in the session, and what was done about it.
+
+    `likelihood` is that it comes, `confidence` that it comes with the arguments that were found for it.
+    `outcome` is `begun`, `planned`, or why neither; `task_ids` are its calls.
+    """
+
+    name: str
+    likelihood: float
+    confidence: float
+    outcome: str
+    task_ids: tuple[str, ...] = ()
+
+
+class PredictionMade(EventData):
+    """After a run it was asked what comes next: the best candidates, the most confident first.
+
+    `model` is the artefact that answered, empty where a baseline was counted just then; `history` has the
+    elements of the session that it knew, the latest last.
+    """
+
+    TYPE = "prediction.made"
+
+    call_id: str
+    model: str = ""
+    learner: str
+    history: tuple[str, ...]
+    threshold: float
+    candidates: tuple[PredictionCandidate, ...] = ()

@@ -127,13 +127,15 @@ class SpeculationSettings(Group):
     ttl_s: float = Field(default=300, gt=0, le=WAIT_MAX_S)
     cache_bytes: int = Field(default=16 * MIB, ge=1024, le=1024 * MIB)
     verify: float = Field(default=0.01, ge=0, le=1)
+    predictions: Literal["on", "off"] = "on"
 
-    @field_validator("mode", "budget", mode="before")
+    @field_validator("mode", "budget", "predictions", mode="before")
     @classmethod
     def _truth(cls, value: Any, info: Any) -> Any:
         if not isinstance(value, bool):
             return value
-        return {"mode": ("off", "on"), "budget": ("off", "normal")}[info.field_name][value]
+        names = {"budget": ("off", "normal")}
+        return names.get(info.field_name, ("off", "on"))[value]
 
 
 class MemorySettings(Group):

@@ -60,27 +60,34 @@ def _nodes(draft: Draft, run: Run) -> Iterator[tuple[Node, SpeculationMode]]:
 
 def has_budget(draft: Draft) -> bool:
     """Whether one more speculative call may be started (DESIGN §4, condition 6)."""
-    session, budget = draft.session, draft.catalog.policy.budget
-    accounts = session.accounts
-    wasted_ms = accounts.wasted_ms if accounts.waste_hour == draft.now_ms // HOUR_MS else 0.0
-    return (
-        _running(session) < budget.concurrent
-        and accounts.started < budget.calls
-        and wasted_ms < budget.wasted_ms_per_hour
-    )
+    return free_budget(draft) > 0
 
 
 def has_modelled_budget(draft: Draft) -> bool:
     """Whether one more call could have been started, had all that shadow mode planned been."""
+    return free_modelled_budget(draft) > 0
+
+
+def free_budget(draft: Draft) -> int:
+    """How many more speculative calls may be started now."""
+    session, budget = draft.session, draft.catalog.policy.budget
+    accounts = session.accounts
+    wasted_ms = accounts.wasted_ms if accounts.waste_hour == draft.now_ms // HOUR_MS else 0.0
+    if wasted_ms >= budget.wasted_ms_per_hour:
+        return 0
+    return max(0, min(budget.concurrent - _running(session), budget.calls - accounts.started))
+
+
+def free_modelled_budget(draft: Draft) -> int:
+    """How many more calls could have been started, had all that shadow mode planned been."""
     session, budget = draft.session, draft.catalog.policy.budget
     accounts, hour = session.accounts, draft.now_ms // HOUR_MS
     wasted_ms = accounts.wasted_ms if accounts.waste_hour == hour else 0.0
     wasted_ms += accounts.shadow_wasted_ms if accounts.shadow_hour == hour else 0.0
-    return (
-        _running(session) + modelled_running(draft) < budget.concurrent
-        and accounts.started + accounts.planned < budget.calls
-        and wasted_ms < budget.wasted_ms_per_hour
-    )
+    if wasted_ms >= budget.wasted_ms_per_hour:
+        return 0
+    running = _running(session) + modelled_running(draft)
+    return max(0, min(budget.concurrent - running, budget.calls - accounts.started - accounts.planned))
 
 
 def _running(session: Session) -> int:

@@ -12,6 +12,7 @@ from pml.processors.workflow.draft import Draft, full_expression
 from pml.processors.workflow.folding import awaited
 from pml.processors.workflow.graph import OTHERWISE, DecisionNode, Graph, read_by
 from pml.processors.workflow.plans import score
+from pml.processors.workflow.predicting import begin_prediction, supersede
 from pml.processors.workflow.release import release, takes
 from pml.processors.workflow.settling import discard_all, discard_for_task, unused
 from pml.processors.workflow.state import Abort, Run
@@ -145,6 +146,8 @@ def _end(draft: Draft, run_id: str) -> None:
     discard_all(draft, run_id, reason="unused")
     run = draft.run(run_id)
     draft.emit(_ended(draft, run), run)
+    supersede(draft, run)
+    begin_prediction(draft, run_id)
 
 
 def _ended(draft: Draft, run: Run) -> RunEnded:

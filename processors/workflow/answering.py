@@ -9,6 +9,7 @@ from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.internal import end_recall, give_up
 from pml.processors.workflow.matching import end_match, give_up_match
 from pml.processors.workflow.nesting import end_inlining, give_up_inlining
+from pml.processors.workflow.predicting import end_prediction, give_up_prediction
 from pml.processors.workflow.programs import end_analysis, give_up_analysis
 from pml.processors.workflow.state import Internal
 from pml.processors.workflow.stepping import end_step, give_up_step
@@ -17,6 +18,7 @@ from pml.schemas.calls import CallEnded
 from pml.schemas.inlining import INLINE_TOOL
 from pml.schemas.matching import MATCH_TOOL
 from pml.schemas.memory import RECALL_TOOL
+from pml.schemas.prediction import PREDICT_TOOL
 from pml.schemas.stepping import STEP_TOOL
 
 
@@ -31,6 +33,7 @@ _ASKERS = {
     INLINE_TOOL: _Asker(end_inlining, give_up_inlining),
     MATCH_TOOL: _Asker(end_match, give_up_match),
     STEP_TOOL: _Asker(end_step, give_up_step),
+    PREDICT_TOOL: _Asker(end_prediction, give_up_prediction),
 }
 
 

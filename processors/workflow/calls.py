@@ -12,8 +12,10 @@ from typing import Any
 
 from pml.processors.workflow.arguments import Resolved, Values, resolve
 from pml.processors.workflow.draft import Results, context_of, full_arguments, has_task
+from pml.processors.workflow.elements import addresses_in
 from pml.processors.workflow.fields import RecordedFields
 from pml.processors.workflow.inputs import Address, GoneCall, Payloads
+from pml.processors.workflow.prediction_values import prediction_asked
 from pml.processors.workflow.state import Call, Internal, Run, Session, Source
 from pml.processors.workflow.steps import step_request
 from pml.processors.workflow.verify_rule import VerifyFailed, filled
@@ -23,6 +25,7 @@ from pml.schemas.canonical import value_hash
 from pml.schemas.commands import RunStart
 from pml.schemas.inlining import INLINE_TOOL
 from pml.schemas.matching import MATCH_TOOL
+from pml.schemas.prediction import PREDICT_TOOL
 from pml.schemas.stepping import STEP_TOOL
 from pml.schemas.times import to_rfc3339
 
@@ -34,7 +37,8 @@ READS_COMMAND = frozenset({ANALYSE_TOOL, INLINE_TOOL, MATCH_TOOL})
 class Wanted:
     """A call that must be running, of a task or of a speculation.
 
-    One that asks what became of a task's write has the `template` of its own arguments.
+    One that asks what became of a task's write has the `template` of its own arguments. A predicted one is
+    written down at `plan`, and reads nothing of its run.
     """
 
     run: Run
@@ -45,6 +49,7 @@ class Wanted:
     speculative: bool
     sources: tuple[Source, ...] = ()
     template: Mapping[str, Any] | None = None
+    plan: Address | None = None
 
 
 def wanted(session: Session) -> Iterator[Wanted]:
@@ -58,7 +63,7 @@ def wanted(session: Session) -> Iterator[Wanted]:
     for call_id, entry in session.speculations.items():
         if entry.status == "running" and call_id not in joined:
             run = session.runs[entry.run_id]
-            yield Wanted(run, entry.task_id, entry.tool, 1, entry.call, True, entry.sources)
+            yield Wanted(run, entry.task_id, entry.tool, 1, entry.call, True, entry.sources, plan=entry.plan)
     for again in session.verifications.values():
         yield Wanted(
             session.runs[again.run_id], again.task_id, again.tool, 1, again.call, True, again.sources
@@ -73,12 +78,17 @@ def call_needs(session: Session) -> set[Address]:
     """The full values that `calls` reads."""
     asking = (item for item in session.internals.values() if item.tool in READS_COMMAND)
     found: set[Address] = {session.runs[item.run_id].payload for item in asking}
+    for internal in session.internals.values():
+        found |= addresses_in(internal)
     for item in wanted(session):
+        found.update(source.result for source in item.sources)
+        if item.plan is not None:
+            found.add(item.plan)
+            continue
         found |= {item.run.payload, *item.run.expansions, *_plans(item)}
         if item.run.graph is not None:
             results = (item.run.task(name).result for name in item.run.node(item.task_id).references)
             found.update(address for address in results if address)
-        found.update(source.result for source in item.sources)
     return found
 
 
@@ -96,6 +106,8 @@ def _call(session: Session, item: Wanted, payloads: Payloads, hash_key: bytes) -
 
 
 def _arguments(item: Wanted, payloads: Payloads) -> dict[str, Any] | None:
+    if item.plan is not None:
+        return _predicted(item, payloads)
     start = payloads.get(item.run.payload)
     plans = (payloads.get(address) for address in _plans(item))
     plan = next((plan for plan in plans if plan is not None and has_task(plan, item.task_id)), None)
@@ -110,6 +122,16 @@ def _arguments(item: Wanted, payloads: Payloads) -> dict[str, Any] | None:
     if not isinstance(resolved, Resolved):
         return None
     return resolved.arguments if item.template is None else _asked(item.template, resolved.arguments)
+
+
+def _predicted(item: Wanted, payloads: Payloads) -> dict[str, Any] | None:
+    """Those that the prediction wrote down, and results that its other calls gave."""
+    plan = payloads.get(item.plan) if item.plan else None
+    if plan is None:
+        return None
+    results = Results(item.run, payloads, addresses_of(item.sources))
+    resolved = resolve(full_arguments(plan, item.task_id), Values({}, results), required=frozenset())
+    return resolved.arguments if isinstance(resolved, Resolved) else None
 
 
 def _asked(template: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -133,13 +155,12 @@ def addresses_of(sources: tuple[Source, ...]) -> dict[str, Address]:
 
 
 def _internal(session: Session, item: Internal, payloads: Payloads) -> CallRun | GoneCall:
-    start = payloads.get(session.runs[item.run_id].payload)
-    if start is None and item.tool in READS_COMMAND:
+    if item.tool in READS_COMMAND and session.runs[item.run_id].payload not in payloads:
         return GoneCall(item.call_id, session.tenant, session.session_id)
-    return internal_call(session, item, start)
+    return internal_call(session, item, payloads)
 
 
-def internal_call(session: Session, item: Internal, start: RunStart | None) -> CallRun:
+def internal_call(session: Session, item: Internal, payloads: Payloads) -> CallRun:
     """The record of a call of the server `pml`: what is small is in the state, texts are in its command."""
     return CallRun(
         call_id=item.call_id,
@@ -149,7 +170,7 @@ def internal_call(session: Session, item: Internal, start: RunStart | None) -> C
         run_id=item.run_id,
         task_id="",
         tool=item.tool,
-        arguments=_given(session, item, start),
+        arguments=_given(session, item, payloads),
         speculative=False,
         effect="read",
         timeout_ms=item.timeout_ms,
@@ -157,11 +178,13 @@ def internal_call(session: Session, item: Internal, start: RunStart | None) -> C
     )
 
 
-def _given(session: Session, item: Internal, start: RunStart | None) -> dict[str, Any]:
+def _given(session: Session, item: Internal, payloads: Payloads) -> dict[str, Any]:
     """What is asked: a step of a program follows from the state alone."""
     if item.tool == STEP_TOOL:
         return step_request(session.runs[item.run_id]).model_dump(mode="json", exclude_none=True)
-    return {**item.arguments, **_of_command(item.tool, start)}
+    if item.tool == PREDICT_TOOL:
+        return prediction_asked(item, payloads).model_dump(mode="json")
+    return {**item.arguments, **_of_command(item.tool, payloads.get(session.runs[item.run_id].payload))}
 
 
 def _of_command(tool: str, start: RunStart | None) -> dict[str, Any]:

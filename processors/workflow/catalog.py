@@ -48,6 +48,7 @@ class Policy:
     cache_bytes: int = 16_777_216
     verified_share: float = 0.0
     memory_influence: Literal["on", "off"] = "off"
+    predictions: Literal["on", "off"] = "off"
     runs_live_max: int = 64
     runs_remembered_max: int = 1_000
     commands_remembered_max: int = 1_000

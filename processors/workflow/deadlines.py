@@ -42,6 +42,9 @@ def _deadlines(session: Session) -> Iterator[Deadline]:
     for call_id, entry in session.speculations.items():
         if entry.status == "running" and call_id not in joined:
             yield Deadline("speculation", entry.run_id, call_id, 1, entry.call.deadline_ms)
+        elif entry.kind == "prediction" and entry.status == "ready" and not entry.served:
+            # Nothing else may happen in the session until then; the sweep before each input ends it.
+            yield Deadline("speculation", entry.run_id, call_id, 1, entry.expires_ms)
     for call_id, again in session.verifications.items():
         yield Deadline("speculation", again.run_id, call_id, 1, again.call.deadline_ms)
     for call_id, inquiry in session.inquiries.items():

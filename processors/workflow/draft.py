@@ -130,6 +130,11 @@ class Draft:
         """The finished answer."""
         return Step(tuple(self._events), self._session, tuple(self.calls), tuple(self.cancels))
 
+    @property
+    def payloads(self) -> Payloads:
+        """All full values that can be had."""
+        return self._payloads
+
     def payload(self, address: Address) -> Any:
         """A full value.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pml.processors.speculation.touches import any_overlap
 from pml.processors.workflow.copying import replace
+from pml.processors.workflow.elements import foreseen_key, with_foreseen, with_past
 from pml.processors.workflow.evolve_decisions import DECISIONS, ended_run, remembered
 from pml.processors.workflow.evolve_internal import INTERNALS, forgotten
 from pml.processors.workflow.folding import address_of
@@ -20,6 +21,7 @@ from pml.processors.workflow.state import (
     Accounts,
     Approval,
     Call,
+    Foreseen,
     Inquiry,
     Plan,
     Run,
@@ -112,8 +114,9 @@ def _run_started(session: Session, event: e.Event, data: e.RunStarted) -> Sessio
 
 
 def _run_ended(session: Session, event: e.Event, data: e.RunEnded) -> Session:
-    run = _run(session, event)
-    return ended_run(forgotten(session, run), run, _ENDS[event.type])
+    run, status = _run(session, event), _ENDS[event.type]
+    known = with_past(session, run) if status == "completed" else session
+    return ended_run(forgotten(known, run), run, status)
 
 
 def _layer_released(session: Session, event: e.Event, data: e.LayerReleased) -> Session:
@@ -250,9 +253,12 @@ def _speculation_started(session: Session, event: e.Event, data: e.SpeculationSt
         confidence=data.confidence,
         call=_call(event, data, session.last_event_ms),
         sources=tuple(_source(session, call_id) for call_id in data.sources or ()),
+        plan=address_of(data.plan) if data.plan else None,
     )
     accounts = replace(session.accounts, started=session.accounts.started + 1)
     started = replace(session, accounts=accounts, speculations={**session.speculations, data.call_id: entry})
+    if data.plan is not None:
+        return started
     return _with_task(
         started, run, data.task_id, replace(run.task(data.task_id), speculable=True, speculated=True)
     )
@@ -312,7 +318,11 @@ def _speculation_planned(session: Session, event: e.Event, data: e.SpeculationPl
         touches=data.touches,
         expires_ms=from_rfc3339(data.expires_at),
     )
-    planned = _with_run(session, replace(run, plans={**run.plans, data.task_id: plan}))
+    if data.kind == "prediction":
+        foreseen = Foreseen(run.run_id, data.task_id, data.tool, plan)
+        planned = with_foreseen(session, foreseen)
+    else:
+        planned = _with_run(session, replace(run, plans={**run.plans, data.task_id: plan}))
     if not data.shadow:
         return planned
     return replace(planned, accounts=replace(session.accounts, planned=session.accounts.planned + 1))
@@ -320,6 +330,9 @@ def _speculation_planned(session: Session, event: e.Event, data: e.SpeculationPl
 
 def _speculation_scored(session: Session, event: e.Event, data: e.SpeculationScored) -> Session:
     run = _run(session, event)
+    if data.kind == "prediction":
+        foreseen = _without(session.foreseen, foreseen_key(run.run_id, data.task_id))
+        return _modelled(replace(session, foreseen=foreseen), data)
     scored = _with_run(session, replace(run, plans=_without(run.plans, data.task_id)))
     return _modelled(scored, data)
 
@@ -358,7 +371,8 @@ def _speculation_ended(session: Session, event: e.Event, data: e.SpeculationEnde
     ended = replace(session, accounts=_accounted(session.accounts, data, session.last_event_ms))
     if data.fate != "served":
         ended = replace(ended, speculations=_without(session.speculations, data.call_id))
-        return _count_waste(_bar(ended, event, data), event)
+        # The run after which a call was predicted has told its counts already, and has no such task.
+        return ended if data.kind == "prediction" else _count_waste(_bar(ended, event, data), event)
     if entry is None:
         return ended
     # A stale result, or one that has no room, was good for the task that had joined it, and for nobody else.

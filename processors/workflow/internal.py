@@ -63,8 +63,9 @@ def begin_internal(draft: Draft, run: Run, tool: str, arguments: dict[str, Any],
         run,
     )
     item = draft.session.internals[name]
-    start = draft.payload(run.payload) if tool in READS_COMMAND else None
-    draft.calls.append(internal_call(draft.session, item, start))
+    if tool in READS_COMMAND:
+        draft.payload(run.payload)
+    draft.calls.append(internal_call(draft.session, item, draft.payloads))
 
 
 def end_recall(draft: Draft, item: Internal, outcome: CallEnded) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pml.processors.speculation.touches import any_overlap
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.learning import threshold_context
-from pml.processors.workflow.state import Call, Plan
+from pml.processors.workflow.state import Call, Foreseen, Plan
 from pml.schemas.events import SpeculationScored
 
 MARGIN = 0.05
@@ -63,7 +63,11 @@ def modelled_running(draft: Draft) -> int:
 
     A tool is taken to need what it needed last; until that is known, until the task's own call begins.
     """
-    return sum(
+    foreseen = sum(
+        item.plan.shadow and _would_run(draft, item.plan, item.tool)
+        for item in draft.session.foreseen.values()
+    )
+    return foreseen + sum(
         plan.shadow
         and run.task(task_id).status == "pending"
         and _would_run(draft, plan, run.node(task_id).tool)
@@ -93,6 +97,7 @@ def score_all(draft: Draft, run_id: str, reason: str) -> None:
 
 def score_completed(draft: Draft, run_id: str, task_id: str, call: Call, tool_ms: float) -> None:
     """A task has the result of its own call, which a speculation would have begun at the plan's time."""
+    _score_foreseen_of(draft, run_id, task_id, call, tool_ms)
     plan = draft.run(run_id).plans.get(task_id)
     if plan is None:
         return
@@ -100,10 +105,64 @@ def score_completed(draft: Draft, run_id: str, task_id: str, call: Call, tool_ms
     if reason:
         score(draft, run_id, task_id, reason, tool_ms=tool_ms)
         return
-    ahead_ms = float(max(0, call.started_ms - plan.planned_ms))
-    saved_ms = min(ahead_ms, tool_ms)
-    told = "hit" if ahead_ms >= tool_ms else "joined"
+    told, saved_ms = _gained(plan, call, tool_ms)
     score(draft, run_id, task_id, told, success=True, saved_ms=saved_ms, tool_ms=tool_ms)
+
+
+def score_foreseen(
+    draft: Draft,
+    item: Foreseen,
+    reason: str,
+    *,
+    success: bool = False,
+    saved_ms: float | None = None,
+    tool_ms: float | None = None,
+) -> None:
+    """Hold a predicted call that was not begun against what came."""
+    run, plan = draft.run(item.run_id), item.plan
+    teaches = plan.confidence < 1 and (success or reason in _LESSONS)
+    scored = SpeculationScored(
+        task_id=item.task_id,
+        layer=0,
+        tool=item.tool,
+        kind=plan.kind,
+        confidence=plan.confidence,
+        threshold=plan.threshold,
+        context=threshold_context(run) if teaches else None,
+        success=success,
+        reason=reason,
+        shadow=plan.shadow or None,
+        saved_ms=saved_ms,
+        tool_ms=tool_ms if plan.shadow else None,
+        wasted_ms=_wasted_ms(draft, plan, item.tool, tool_ms) if plan.shadow and not success else None,
+    )
+    draft.emit(scored, run)
+
+
+def drop_foreseen(draft: Draft, before_ms: int) -> None:
+    """A run that began then has ended without what was foreseen earlier."""
+    for item in list(draft.session.foreseen.values()):
+        if item.plan.planned_ms <= before_ms:
+            score_foreseen(draft, item, "unused")
+
+
+def _score_foreseen_of(draft: Draft, run_id: str, task_id: str, call: Call, tool_ms: float) -> None:
+    """A task made the call that was foreseen."""
+    tool = draft.run(run_id).node(task_id).tool
+    for item in list(draft.session.foreseen.values()):
+        if item.tool != tool or item.plan.arguments_hash != call.arguments_hash:
+            continue
+        if item.plan.expires_ms <= call.started_ms:
+            score_foreseen(draft, item, "expired", tool_ms=tool_ms)
+        else:
+            told, saved_ms = _gained(item.plan, call, tool_ms)
+            score_foreseen(draft, item, told, success=True, saved_ms=saved_ms, tool_ms=tool_ms)
+
+
+def _gained(plan: Plan, call: Call, tool_ms: float) -> tuple[str, float]:
+    """How a speculation begun at the plan's time would have served a call, and what it would have saved."""
+    ahead_ms = float(max(0, call.started_ms - plan.planned_ms))
+    return "hit" if ahead_ms >= tool_ms else "joined", min(ahead_ms, tool_ms)
 
 
 def score_overtaken(draft: Draft, touches: tuple[str, ...]) -> None:
@@ -112,6 +171,9 @@ def score_overtaken(draft: Draft, touches: tuple[str, ...]) -> None:
         for task_id, plan in run.plans.items():
             if any_overlap(plan.touches, touches):
                 score(draft, run.run_id, task_id, "invalidated")
+    for item in list(draft.session.foreseen.values()):
+        if any_overlap(item.plan.touches, touches):
+            score_foreseen(draft, item, "invalidated")
 
 
 def _unfit(plan: Plan, call: Call) -> str:

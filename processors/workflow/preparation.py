@@ -8,7 +8,7 @@ from typing import Any
 
 from pml.processors.speculation.guard import Grant, Refusal, grant, grant_if_approved, listed_tool
 from pml.processors.speculation.touches import touches_of
-from pml.processors.workflow.arguments import Resolved, Unresolved, resolve, resolve_strictly
+from pml.processors.workflow.arguments import Resolved, Unresolved, Values, resolve, resolve_strictly
 from pml.processors.workflow.catalog import Catalog
 from pml.processors.workflow.draft import NO_SOURCES, Draft
 from pml.processors.workflow.fields import Fields, RecordedFields, SchemaFields
@@ -75,10 +75,25 @@ def prepare_strictly(
         return Unprepared(node, CallError(code=error.code, type="VALIDATION", message=error.message))
 
 
+def prepare_predicted(draft: Draft, node: Node, values: Values) -> Prepared | Unprepared:
+    """A call that no run has asked for: its node is written in a prediction, not in a run."""
+    absent = (_required(draft.catalog, node.tool) or frozenset()) - node.arguments.keys()
+    if absent:
+        message = f"{', '.join(sorted(absent))} is required and not given"
+        return _refused(node, "UNRESOLVED_ARGUMENT", "VALIDATION", message)
+    return _allowed(draft, node, resolve_strictly(node.arguments, values), strictly=True)
+
+
 def _prepared(
     draft: Draft, run: Run, node: Node, strictly: bool, sources: Mapping[str, Address] = NO_SOURCES
 ) -> Prepared | Unprepared:
-    resolved = resolve_node(draft, run, node, strictly, sources=sources)
+    return _allowed(draft, node, resolve_node(draft, run, node, strictly, sources=sources), strictly)
+
+
+def _allowed(
+    draft: Draft, node: Node, resolved: Resolved | Unresolved, strictly: bool
+) -> Prepared | Unprepared:
+    """What is granted for a call with these arguments."""
     if isinstance(resolved, Unresolved):
         return _refused(node, "UNRESOLVED_ARGUMENT", "VALIDATION", resolved.message)
     server = draft.catalog.server_of(node.tool)

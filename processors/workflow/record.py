@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from pml.processors.workflow.elements import foreseen_key
 from pml.processors.workflow.evolve import workflow_of
 from pml.processors.workflow.graph import Graph, build, grown
 from pml.processors.workflow.inputs import Address
@@ -25,6 +26,8 @@ from pml.processors.workflow.state import (
     Asked,
     Call,
     Counts,
+    Element,
+    Foreseen,
     Inquiry,
     Internal,
     Pause,
@@ -94,6 +97,10 @@ def encode_session(session: Session) -> bytes:
     }
     if session.verifications:
         fields_["verifications"] = [_again_out(item, topics) for item in session.verifications.values()]
+    if session.past:
+        fields_["past"] = [_element_out(item, topics) for item in session.past]
+    if session.foreseen:
+        fields_["foreseen"] = [_foreseen_out(item) for item in session.foreseen.values()]
     if session.inquiries:
         fields_["inquiries"] = [[name, *_inquiry_out(item)] for name, item in session.inquiries.items()]
     return orjson.dumps(head | fields_ | _internal_out(session))
@@ -119,6 +126,7 @@ def decode_session(data: bytes, definitions: Callable[[str], bytes | None]) -> S
     epoch, seq, last_offset, last_event_ms = record["at"]
     speculations = [_speculation_in(item, topics) for item in record["speculations"]]
     again = [_again_in(item, topics) for item in record.get("verifications", ())]
+    foreseen = [_foreseen_in(row) for row in record.get("foreseen", ())]
     return Session(
         tenant=record["tenant"],
         session_id=record["session"],
@@ -137,6 +145,8 @@ def decode_session(data: bytes, definitions: Callable[[str], bytes | None]) -> S
         paces=record.get("paces", {}),
         scores=record.get("scores", {}),
         inquiries={row[0]: _inquiry_in(row[1:]) for row in record.get("inquiries", ())},
+        past=tuple(_element_in(row, topics) for row in record.get("past", ())),
+        foreseen={foreseen_key(item.run_id, item.task_id): item for item in foreseen},
     )
 
 
@@ -403,14 +413,35 @@ def _speculation_out(item: Speculation, topics: list[str]) -> list[Any]:
         item.tool_ms,
         item.expires_ms,
     ]
+    if item.plan is not None:
+        return [*row, _sources_out(item.sources, topics), _address_out(item.plan, topics)]
     return [*row, _sources_out(item.sources, topics)] if item.sources else row
 
 
 def _speculation_in(row: list[Any], topics: list[str]) -> Speculation:
     sources = _sources_in(row[14] if len(row) > 14 else [], topics)
     result = _address_in(row[9], topics) if row[9] else None
-    values = [*row[:5], _call_in(row[5]), *row[6:9], result, *row[10:14], sources]
+    plan = _address_in(row[15], topics) if len(row) > 15 else None
+    values = [*row[:5], _call_in(row[5]), *row[6:9], result, *row[10:14], sources, plan]
     return Speculation(*values)
+
+
+def _foreseen_out(item: Foreseen) -> list[Any]:
+    return [item.run_id, item.task_id, item.tool, _values(item.plan)]
+
+
+def _foreseen_in(row: list[Any]) -> Foreseen:
+    return Foreseen(row[0], row[1], row[2], _plan_in(row[3]))
+
+
+def _element_out(item: Element, topics: list[str]) -> list[Any]:
+    results = [[task_id, _address_out(address, topics)] for task_id, address in item.results]
+    return [item.name, _address_out(item.payload, topics), results]
+
+
+def _element_in(row: list[Any], topics: list[str]) -> Element:
+    results = tuple((task_id, _address_in(address, topics)) for task_id, address in row[2])
+    return Element(row[0], _address_in(row[1], topics), results)
 
 
 def _again_out(item: Verification, topics: list[str]) -> list[Any]:

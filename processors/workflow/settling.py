@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pml.processors.workflow.arguments import Unresolved
+from pml.processors.workflow.arguments import Unresolved, Values, resolve_strictly
 from pml.processors.workflow.calls import addresses_of
-from pml.processors.workflow.draft import Draft
+from pml.processors.workflow.draft import Draft, full_arguments
 from pml.processors.workflow.evolve import joined_calls
 from pml.processors.workflow.folding import coordinate_of
 from pml.processors.workflow.inputs import Address, payload_value
@@ -239,9 +239,19 @@ def _deeper(draft: Draft, call_id: str) -> list[Speculation]:
 
 def _arguments_of(draft: Draft, run: Run, entry: Speculation) -> Any:
     """None where the run does not have the task any more as it was when the speculation began."""
+    if entry.plan is not None:
+        return _predicted_arguments(draft, entry, entry.plan)
     if not run.live or entry.call.started_seq < run.waits.replanned:
         return None
     return recorded_arguments(draft, run, entry.task_id, entry.call, entry.sources)
+
+
+def _predicted_arguments(draft: Draft, entry: Speculation, plan: Address) -> Any:
+    """Those of a predicted call; None where they are gone, or were taken from a result."""
+    if entry.sources or not draft.has(plan):
+        return None
+    resolved = resolve_strictly(full_arguments(draft.payload(plan), entry.task_id), Values({}, {}))
+    return None if isinstance(resolved, Unresolved) else sanitise(resolved.arguments)
 
 
 def _spent_ms(draft: Draft, entry: Speculation) -> float:

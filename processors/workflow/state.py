@@ -174,7 +174,8 @@ class Speculation:
     """A call that began before it was asked for, and later its result in the cache.
 
     `served` after its first use; `stale` where a write overtook it while a task had joined it, so
-    that nobody else may be served by it.
+    that nobody else may be served by it. A predicted one is of the run after which it was predicted, which
+    has no such task: `plan` says where its arguments are written down.
     """
 
     run_id: str
@@ -192,6 +193,7 @@ class Speculation:
     tool_ms: float = 0.0
     expires_ms: int = 0
     sources: tuple[Source, ...] = ()
+    plan: Address | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +241,28 @@ class Plan:
     arguments_hash: str
     touches: tuple[str, ...]
     expires_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """A predicted call that was planned only: for want of a little confidence, or in shadow mode."""
+
+    run_id: str
+    task_id: str
+    tool: str
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A run of a session that completed, as prediction sees it: a capability, or the tool of its one task.
+
+    `payload` is its command, `results` where what its tasks gave rests.
+    """
+
+    name: str
+    payload: Address
+    results: tuple[tuple[str, Address], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,7 +398,8 @@ class Session:
     `run.score`, apart, so that who judges takes no room from who decides.
     `internals` are calls of the server `pml` that run, by call id. `influences` is what memory answered to
     live runs: by run and tool, what the past adds to a confidence. `inquiries` are by the unknown call.
-    `paces` is how long tools took last of which shadow mode planned a call, in milliseconds.
+    `paces` is how long tools took last of which shadow mode planned a call, in milliseconds. `past` are its
+    latest elements, the latest last; `foreseen` what is predicted and was not begun, by run and task.
     """
 
     tenant: str
@@ -394,6 +419,8 @@ class Session:
     inquiries: Mapping[str, Inquiry] = field(default_factory=dict)
     paces: Mapping[str, float] = field(default_factory=dict)
     scores: Mapping[str, str] = field(default_factory=dict)
+    past: tuple[Element, ...] = ()
+    foreseen: Mapping[str, Foreseen] = field(default_factory=dict)
 
     def hash_of(self, command_id: str) -> str | None:
         """The content of a command that was obeyed before, hashed; None where none of this id was."""
@@ -401,6 +428,11 @@ class Session:
 
     @property
     def live(self) -> bool:
-        """Whether a run of it has not ended, or an answer is awaited."""
-        awaited = bool(self.verifications or self.inquiries)
-        return awaited or any(run.live for run in self.runs.values())
+        """Whether a run of it has not ended, an answer is awaited, or a predicted call waits for its use."""
+        awaited = bool(self.verifications or self.inquiries or self.internals)
+        return awaited or self.predicts or any(run.live for run in self.runs.values())
+
+    @property
+    def predicts(self) -> bool:
+        """Whether a predicted call is under way, or waits for its first use."""
+        return any(entry.kind == "prediction" and not entry.served for entry in self.speculations.values())

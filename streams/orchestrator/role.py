@@ -132,6 +132,7 @@ def policy(settings: Settings) -> Policy:
         cache_bytes=settings.speculation.cache_bytes,
         verified_share=settings.speculation.verify,
         memory_influence=settings.memory.influence,
+        predictions=settings.speculation.predictions,
     )
 
 

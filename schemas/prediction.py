@@ -1,0 +1,83 @@
+"""What `pml:predict` is asked and answers: which element of a session comes next (spec story 12.4).
+
+An element is a run: the capability that it was, or the tool that its one task called.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from pml.schemas.base import Json, Record
+from pml.schemas.workflow import Workflow
+
+PREDICT_TOOL = "pml:predict"
+CANDIDATES_MOST = 20
+"""What `prediction.made` keeps (DESIGN §7)."""
+HISTORY_MOST = 16
+"""Elements that a session remembers; what came before says next to nothing about what comes next."""
+VALUES_MOST = 4
+"""The latest elements, whose arguments and results may be arguments of the next one."""
+
+
+class PastElement(Record):
+    """An element that ended, with its values; what cannot be had any more, or is too large, is None."""
+
+    name: str
+    arguments: dict[str, Json] | None = None
+    result: Json = None
+
+
+class PredictRequest(Record):
+    """Arguments of `pml:predict`.
+
+    Attributes:
+        history: names of the session's elements, the latest last.
+        request: the text that is known of what the user wants; empty where nothing is.
+        past: the latest of the history, with their values.
+    """
+
+    history: tuple[str, ...] = Field(max_length=HISTORY_MOST)
+    request: str = ""
+    past: tuple[PastElement, ...] = Field(default=(), max_length=VALUES_MOST)
+
+
+class Predicted(Record):
+    """What may come next.
+
+    Attributes:
+        name: a tool or a capability.
+        likelihood: how likely it is the next element, 0 to 1.
+        confidence: how likely it comes with just these arguments; 0 where nobody can name them.
+        tasks: of the answer's workflow, those that are its calls.
+        sources: for each argument, what it was taken from.
+        reason: why it has no calls.
+    """
+
+    name: str
+    likelihood: float = Field(ge=0.0, le=1.0)
+    confidence: float = Field(default=0.0, ge=0.0, le=1.0)
+    tasks: tuple[str, ...] = ()
+    sources: dict[str, str] = {}
+    reason: str | None = None
+
+
+class PredictAnswer(Record):
+    """Candidates, the most confident first.
+
+    Attributes:
+        model: the artefact that made it; empty where a baseline did that was counted just now.
+        learner: what of it.
+        workflow: the calls of all candidates, with their arguments; None where there is none.
+    """
+
+    model: str = ""
+    learner: str
+    candidates: tuple[Predicted, ...] = Field(default=(), max_length=CANDIDATES_MOST)
+    workflow: Workflow | None = None
+
+    def arguments_of(self, task_id: str) -> dict[str, Any]:
+        """What a task is called with as it is written down."""
+        tasks = self.workflow.tasks if self.workflow else ()
+        return next((dict(task.arguments) for task in tasks if task.id == task_id), {})
