@@ -217,6 +217,7 @@ EVENTS: dict[str, type[EventData]] = {
         SpeculationPlanned,
         SpeculationScored,
         SpeculationEnded,
+        PredictionMade,
         SpeculationUnbalanced,
     )
 }

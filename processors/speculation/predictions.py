@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pml.processors.speculation.candidates import pending_touches
+from pml.processors.speculation import candidates, planner
 from pml.processors.speculation.guard import may_be_early, may_run_early
 from pml.processors.speculation.mode import strictest
-from pml.processors.speculation.planner import free_budget, free_modelled_budget
 from pml.processors.speculation.touches import any_overlap
 from pml.processors.workflow.arguments import Values
 from pml.processors.workflow.calls import Wanted, call_run
@@ -43,6 +42,15 @@ class Verdict:
     calls: tuple[Prepared, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What holds for all candidates: the run that completed, the threshold, what writes may change yet."""
+
+    run: Run
+    threshold: float
+    pending: tuple[str, ...]
+
+
 def act_on(draft: Draft, item: Internal, answer: PredictAnswer) -> None:
     """Tell what may come next, and begin what may be begun of it."""
     run = draft.run(item.run_id)
@@ -65,32 +73,26 @@ def _threshold(draft: Draft, run: Run) -> float:
 
 def _verdicts(draft: Draft, item: Internal, answer: PredictAnswer, threshold: float) -> Iterator[Verdict]:
     """One a candidate, in their order; what is begun for one leaves less budget for the next."""
-    run, nodes = draft.run(item.run_id), _nodes(answer)
-    pending = _pending(draft)
+    circumstances = Circumstances(draft.run(item.run_id), threshold, tuple(_pending(draft)))
+    nodes = _nodes(answer)
     overtaken = len(draft.session.runs) > item.arguments["runs"]
-    free, free_modelled = free_budget(draft), free_modelled_budget(draft)
+    free, free_modelled = planner.free_budget(draft), planner.free_modelled_budget(draft)
     for candidate in answer.candidates:
         mine = tuple(nodes[name] for name in candidate.tasks if name in nodes)
-        mode = _mode(draft, run, mine)
-        if overtaken:
-            yield Verdict(candidate, "overtaken")
-            continue
-        found = _judged(draft, run, candidate, mine, threshold, pending)
+        mode = _mode(draft, circumstances.run, mine)
+        found = "overtaken" if overtaken else _judged(draft, circumstances, candidate, mine)
         if isinstance(found, str):
             yield Verdict(candidate, found)
         elif mode == "off":
             yield Verdict(candidate, "switched_off")
         elif candidate.confidence < threshold:
             yield Verdict(candidate, "below_threshold", found)
-        elif mode == "shadow":
-            fits = len(found) <= free_modelled
-            free_modelled -= len(found) if fits else 0
-            yield Verdict(candidate, "planned", found) if fits else Verdict(candidate, "budget")
-        elif len(found) > free:
+        elif len(found) > (free_modelled if mode == "shadow" else free):
             yield Verdict(candidate, "budget")
         else:
-            free -= len(found)
-            yield Verdict(candidate, "begun", found)
+            free_modelled -= len(found)
+            free -= len(found) if mode == "on" else 0
+            yield Verdict(candidate, "begun" if mode == "on" else "planned", found)
 
 
 def _nodes(answer: PredictAnswer) -> dict[str, Node]:
@@ -102,7 +104,7 @@ def _pending(draft: Draft) -> list[str]:
     found = unsettled_touches(draft.session)
     for run in draft.runs:
         if run.live and run.graph is not None:
-            found += pending_touches(draft, run, len(run.graph.layers))
+            found += candidates.pending_touches(draft, run, len(run.graph.layers))
     return found
 
 
@@ -112,19 +114,14 @@ def _mode(draft: Draft, run: Run, nodes: tuple[Node, ...]) -> SpeculationMode:
 
 
 def _judged(
-    draft: Draft,
-    run: Run,
-    candidate: Predicted,
-    nodes: tuple[Node, ...],
-    threshold: float,
-    pending: list[str],
+    draft: Draft, circumstances: Circumstances, candidate: Predicted, nodes: tuple[Node, ...]
 ) -> tuple[Prepared, ...] | str:
     """The calls of a candidate that can be made now, or why there are none."""
     if not nodes:
         return sanitise_text(candidate.reason or "no_arguments", _REASON_BYTES_MAX)
     if not all(_may_ever(draft, node) for node in nodes):
         return "not_safe"
-    if candidate.confidence < threshold - MARGIN:
+    if candidate.confidence < circumstances.threshold - MARGIN:
         return "below_threshold"
     first = [node for node in nodes if not node.depends_on]
     prepared = [prepare_predicted(draft, node, Values({}, {})) for node in first]
@@ -137,9 +134,9 @@ def _judged(
     unsafe = next((verdict.reason for verdict in verdicts if not verdict.allowed), None)
     if unsafe is not None:
         return unsafe
-    if any(any_overlap(each.touches, pending) for each in calls):
+    if any(any_overlap(each.touches, circumstances.pending) for each in calls):
         return "pending_write"
-    return tuple(each for each in calls if find_entry(draft, run, each) is None) or "cached"
+    return tuple(each for each in calls if find_entry(draft, circumstances.run, each) is None) or "cached"
 
 
 def _may_ever(draft: Draft, node: Node) -> bool:

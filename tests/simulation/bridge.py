@@ -40,6 +40,7 @@ from tests.simulation.groups import Group
 from tests.simulation.interpreting import Interpreted
 from tests.simulation.loop import PROCESS
 from tests.simulation.network import Network
+from tests.simulation.predictions import predict
 from tests.simulation.programs import CAPABILITIES, meant
 from tests.simulation.servers import Hands, ServerDouble
 
@@ -132,7 +133,9 @@ class BridgeProcess:
         self.gate = gate = Gate(place.mode, servers)
         outcomes = Outcomes(topics.tool_outcomes, clients.outcomes)
         steps = Steps(place.settings, clients.tails, Interpreted(), Shared())
-        builtin = Builtin({"analyse": analyse, "inline": inline, "match": match, "step": steps})
+        builtin = Builtin(
+            {"analyse": analyse, "inline": inline, "match": match, "predict": predict, "step": steps}
+        )
         runner = Runner(servers, 1 << 20, outcomes.send, now_ms, builtin=builtin)
         self.admission = self._admission(servers)
         self.dispatcher = Dispatcher(

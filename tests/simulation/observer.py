@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pml.processors.speculation.accounts import balanced
@@ -110,8 +110,8 @@ class Observer:
         return self.lives.setdefault(key, Life())
 
     def live(self) -> list[bytes]:
-        """Sessions with a run that has not ended."""
-        return [key for key, life in self.lives.items() if life.session is not None and life.session.live]
+        """Sessions in which something has not ended; a predicted result may wait for its use until it expires."""
+        return [key for key, life in self.lives.items() if life.session is not None and _busy(life.session)]
 
     def outcome_at(self, address: tuple[str, int, int]) -> CallEnded:
         """The outcome that rests at a coordinate, or what a person said instead of one."""
@@ -345,6 +345,12 @@ class Observer:
             self.wanted[message.call_id] = (record.partition, record.offset)
         for look in self.on_call:
             look(message, started)
+
+
+def _busy(session: Session) -> bool:
+    known = session.speculations
+    awaited = {name: e for name, e in known.items() if e.kind != "prediction" or e.status != "ready"}
+    return replace(session, speculations=awaited).live
 
 
 def _read_outcome(record: Record) -> CallEnded | None:

@@ -110,6 +110,10 @@ class Promises:
         life = self.observer.lives[started.key]
         assert life.session is not None
         run = life.session.runs.get(call.run_id)
+        if getattr(started.data, "kind", None) == "prediction" and call.task_id == started.data.task_id:
+            same = self.predicted(started.data) == call.arguments
+            self.ledger.check("predicted arguments are those written down", same, lambda: call.call_id)
+            return
         if run is None or run.graph is None or not run.live or call.task_id not in run.graph.nodes:
             return
         if call.speculative and call.call_id not in life.session.speculations:
@@ -135,19 +139,26 @@ class Promises:
     def _started_early(self, life: Life, before: Session, event: Event, now_s: float) -> None:
         data: Any = event.data
         check, run = self.ledger.check, before.runs[event.run_id or ""]
-        node = run.graph.nodes[data.task_id] if run.graph else None
-        assert node is not None
         spec = self.toolbox.specs[data.tool]
-        arguments, missing = self.resolved(event_key(event), run, node, self._sources(before, data))
+        if data.kind == "prediction":
+            # What it knows it has from results: they stay on this machine.
+            arguments, missing, derived, sure = (
+                self.predicted(data),
+                set[str](),
+                True,
+                run.status == "completed",
+            )
+        else:
+            node = run.graph.nodes[data.task_id] if run.graph else None
+            assert node is not None
+            arguments, missing = self.resolved(event_key(event), run, node, self._sources(before, data))
+            derived, sure = bool(node.references), data.kind != "layer" or certain(run, node)
         check("condition 2: all arguments are known", not missing, lambda: f"{event.id} {missing}")
-        granted = any(
-            may_run_early(spec, arguments, catalog, bool(node.references)) for catalog in self._recent(now_s)
-        )
+        granted = any(may_run_early(spec, arguments, catalog, derived) for catalog in self._recent(now_s))
         check("condition 1 and 5: the tool may run early", granted, lambda: f"{event.id} {data.tool}")
         check("condition 1: nothing unsafe runs early", not spec.writes(arguments), lambda: event.id)
         written = self._being_written(before, spec.touches(arguments))
         check("condition 3: nothing unfinished changes what is read", not written, lambda: written)
-        sure = data.kind != "layer" or certain(run, node)
         check("condition 4: sure to run, or confident enough", sure, lambda: event.id)
         check("condition 4: confidence reaches the threshold", data.confidence >= data.threshold, event.id)
         tenant = before.tenant
@@ -326,6 +337,14 @@ class Promises:
         found = {name: self._value(run, argument, context, sources) for name, argument in written.items()}
         missing = {name for name, value in found.items() if value is _NOTHING}
         return {name: value for name, value in found.items() if name not in missing}, missing
+
+    def predicted(self, data: Any) -> dict[str, Any]:
+        """The arguments of a predicted call, as the answer of `pml:predict` wrote them down."""
+        place = data.plan
+        outcome = self.observer.outcome_at((place.topic, place.partition, place.offset))
+        answer: Any = outcome.result.structured if outcome.result else None
+        written = next(task for task in answer["workflow"]["tasks"] if task["id"] == data.task_id)
+        return {name: argument["value"] for name, argument in written["arguments"].items()}
 
     def _sources(self, session: Session, data: Any) -> Sources:
         """The results of other speculations that an early call's arguments were taken from, by task."""

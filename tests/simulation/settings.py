@@ -49,6 +49,7 @@ def policy(random: Random, mode: str, deep: bool) -> Policy:
         approval_timeout_ms=6_000,
         on_timeout=random.choice(["abort", "continue"]),
         approve="before",
+        predictions=random.choice(["on", "on", "off"]),
         **values,
     )
 

@@ -1,0 +1,266 @@
+"""After a run: which predicted calls begin, and what becomes of them (spec story 12.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pml.processors.workflow import Step
+from pml.schemas.catalog import CatalogRecord, ThresholdOverride
+from pml.schemas.prediction import HISTORY_MOST, PREDICT_TOOL
+from tests.processors.session_world import SessionWorld, catalog, data_of
+
+READ = {"path": "b.md"}
+
+
+def world(threshold: float | None = None, **policy: Any) -> SessionWorld:
+    """A session in which it is asked what comes next."""
+    known = catalog(**{"predictions": "on", **policy})
+    if threshold is not None:
+        override = ThresholdOverride(
+            tenant="local", level="default", value=threshold, changed_at="2023-11-14T22:13:20Z"
+        )
+        known = known.with_record(CatalogRecord(kind=override.KIND, id="local/default", data=override))
+    return SessionWorld(catalog=known)
+
+
+def call(world: SessionWorld, run_id: str, path: str = "a.md", tool: str = "files:read_file") -> Step:
+    """A run of one call, which is not answered yet."""
+    task = {"id": "n1", "tool": tool, "arguments": {"path": path}}
+    return world.start({"tasks": [task], "intent": f"look at {path}"}, run_id)
+
+
+def done(world: SessionWorld, run_id: str, path: str = "a.md", **fields: Any) -> Step:
+    """A run of one call that completed."""
+    call(world, run_id, path, **fields)
+    world.time_ms += 10
+    return world.answer(world.call_of("n1", run_id), {"text": f"see {path}"})
+
+
+def predicted(*candidates: tuple[str, dict[str, Any], float]) -> dict[str, Any]:
+    """What `pml:predict` answers: tools with arguments, each with its confidence."""
+    tasks = [
+        {
+            "id": f"p{number}",
+            "tool": tool,
+            "arguments": {name: {"type": "literal", "value": value} for name, value in arguments.items()},
+        }
+        for number, (tool, arguments, _) in enumerate(candidates, start=1)
+    ]
+    told = [
+        {"name": tool, "likelihood": confidence, "confidence": confidence, "tasks": [f"p{number}"]}
+        for number, (tool, _, confidence) in enumerate(candidates, start=1)
+    ]
+    return {"learner": "discounting", "candidates": told, "workflow": {"tasks": tasks}}
+
+
+def foretell(world: SessionWorld, *candidates: tuple[str, dict[str, Any], float]) -> Step:
+    """Answer the open question."""
+    return world.answer(world.call_of(PREDICT_TOOL), predicted(*candidates))
+
+
+def outcomes(step: Step) -> list[str]:
+    """What was done about each candidate."""
+    return [each.outcome for each in data_of(step, "prediction.made").candidates]
+
+
+def started(world: SessionWorld) -> SessionWorld:
+    """A predicted read of b.md is under way."""
+    done(world, "run_1")
+    assert outcomes(foretell(world, ("files:read_file", READ, 0.95))) == ["begun"]
+    return world
+
+
+def test_the_question_names_what_the_session_did_and_brings_its_values() -> None:
+    known = world()
+    done(known, "run_1")
+    asked = known.open_calls[known.call_of(PREDICT_TOOL)].arguments
+    assert (asked["history"], asked["request"]) == (["files:read_file"], "look at a.md")
+    assert asked["past"][0]["arguments"] == {"path": "a.md"}
+    assert asked["past"][0]["result"]["text"] == "see a.md"
+
+
+def test_the_log_keeps_of_a_question_where_values_rest_and_none_of_them() -> None:
+    known = world()
+    step = done(known, "run_1")
+    assert "a.md" not in str(data_of(step, "internal.started").arguments)
+
+
+def test_a_session_remembers_a_bounded_number_of_elements() -> None:
+    known = world()
+    for number in range(HISTORY_MOST + 3):
+        done(known, f"run_{number}", f"{number}.md")
+    asked = [each for each in known.open_calls.values() if each.tool == PREDICT_TOOL][-1].arguments
+    assert len(asked["history"]) == HISTORY_MOST
+    assert [each["arguments"]["path"] for each in asked["past"]] == [f"{n}.md" for n in range(15, 19)]
+
+
+def test_nothing_is_asked_where_nothing_can_follow() -> None:
+    nameless, off, failed = world(), world(predictions="off"), world()
+    done(nameless, "s1")
+    done(off, "run_1")
+    call(failed, "run_1")
+    failed.answer(failed.call_of("n1"), code="NOT_FOUND")
+    for each in (nameless, off, failed):
+        assert "internal.started" not in each.types()
+
+
+def test_the_next_run_is_served_by_what_was_predicted() -> None:
+    known = started(world())
+    known.answer(known.call_of("p1"), {"text": "b"})
+    step = call(known, "run_2", "b.md")
+    assert data_of(step, "task.completed").served_by == "speculation"
+    assert data_of(step, "speculation.ended").reason == "hit"
+    assert data_of(step, "run.completed").counts.hits == 1
+
+
+def test_the_next_run_joins_what_is_still_under_way() -> None:
+    known = started(world())
+    assert data_of(call(known, "run_2", "b.md"), "task.started").served_by == "joined"
+    step = known.answer(known.call_of("n1", "run_2"), {"text": "b"})
+    assert data_of(step, "speculation.ended").fate == "served"
+
+
+def test_what_the_next_run_does_not_use_was_wrong() -> None:
+    known = started(world())
+    known.answer(known.call_of("p1"), {"text": "b"})
+    known.time_ms += 10
+    step = done(known, "run_2", "c.md")
+    ended = data_of(step, "speculation.ended")
+    assert (ended.fate, ended.reason, ended.kind) == ("discarded", "unused", "prediction")
+    assert ended.context is not None
+    assert ended.arguments == READ
+    assert data_of(step, "run.completed").counts.wasted == 0
+
+
+def test_a_run_that_began_before_the_prediction_says_nothing_about_it() -> None:
+    known = world()
+    call(known, "run_2", "c.md")
+    known.time_ms += 10
+    started(known)
+    step = known.answer(known.call_of("n1", "run_2"), {"text": "c"})
+    assert "speculation.ended" not in [event.type for event in step.events]
+
+
+def test_an_answer_that_comes_after_the_next_run_began_begins_nothing() -> None:
+    known = world()
+    done(known, "run_1")
+    question = known.call_of(PREDICT_TOOL)
+    call(known, "run_2", "b.md")
+    assert outcomes(known.answer(question, predicted(("files:read_file", READ, 0.95)))) == ["overtaken"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "confidence", "outcome"),
+    [
+        ("files:write_file", READ, 0.99, "not_safe"),
+        ("files:delete_file", READ, 0.99, "not_safe"),
+        ("nowhere:tool", READ, 0.99, "not_safe"),
+        ("time:now", {}, 0.99, "not_safe"),
+        ("web:get", {"url": "http://localhost"}, 0.99, "open_world"),
+        ("files:read_file", READ, 0.5, "below_threshold"),
+        ("files:read_file", READ, 0.95, "begun"),
+    ],
+)
+def test_a_predicted_call_meets_every_condition(
+    tool: str, arguments: dict[str, Any], confidence: float, outcome: str
+) -> None:
+    known = world()
+    done(known, "run_1")
+    step = foretell(known, (tool, arguments, confidence))
+    assert outcomes(step) == [outcome]
+    assert ("speculation.started" in [event.type for event in step.events]) == (outcome == "begun")
+
+
+def test_a_candidate_without_arguments_is_told_with_its_reason() -> None:
+    known = world()
+    done(known, "run_1")
+    told = {"name": "files:read_file", "likelihood": 0.9, "reason": "no_source: path"}
+    step = known.answer(known.call_of(PREDICT_TOOL), {"learner": "markov_1", "candidates": [told]})
+    assert outcomes(step) == ["no_source: path"]
+
+
+def test_a_read_waits_while_a_write_of_the_same_is_pending() -> None:
+    known = world()
+    call(known, "run_2", "b.md", "files:write_file")
+    done(known, "run_1")
+    assert outcomes(foretell(known, ("files:read_file", READ, 0.95))) == ["pending_write"]
+
+
+def test_a_write_makes_a_waiting_prediction_void() -> None:
+    known = started(world())
+    known.answer(known.call_of("p1"), {"text": "b"})
+    assert data_of(call(known, "run_2", "b.md", "files:write_file"), "speculation.ended").reason == (
+        "invalidated"
+    )
+
+
+def test_predictions_share_the_budget_of_all_speculation() -> None:
+    known = world(budget_name="low")
+    done(known, "run_1")
+    paths = [("files:read_file", {"path": f"{name}.md"}, 0.95) for name in "bc"]
+    assert outcomes(foretell(known, *paths)) == ["begun", "budget"]
+
+
+def test_what_lacks_a_little_confidence_is_held_against_what_came() -> None:
+    known = world()
+    done(known, "run_1")
+    assert outcomes(foretell(known, ("files:read_file", READ, 0.90))) == ["below_threshold"]
+    known.time_ms += 10
+    scored = data_of(done(known, "run_2", "b.md"), "speculation.scored")
+    assert (scored.success, scored.kind, scored.task_id) == (True, "prediction", "p1")
+    foretell(known, ("files:read_file", READ, 0.90))
+    known.time_ms += 10
+    scored = data_of(done(known, "run_3", "c.md"), "speculation.scored")
+    assert (scored.success, scored.reason) == (False, "unused")
+
+
+def test_shadow_mode_plans_and_calls_nothing() -> None:
+    known = world(speculation_mode="shadow")
+    done(known, "run_1")
+    step = foretell(known, ("files:read_file", READ, 0.95))
+    assert (outcomes(step), step.calls) == (["planned"], ())
+    known.time_ms += 10
+    assert data_of(done(known, "run_2", "b.md"), "speculation.scored").success
+
+
+def test_a_prediction_that_nobody_uses_expires_although_the_session_rests() -> None:
+    known = started(world())
+    known.answer(known.call_of("p1"), {"text": "b"})
+    assert known.session is not None
+    assert known.session.live
+    assert data_of(known.due(), "speculation.ended").reason == "expired"
+    assert not known.session.live
+
+
+def test_a_server_that_gives_no_answer_costs_nothing_but_the_prediction() -> None:
+    known = world()
+    done(known, "run_1")
+    assert data_of(known.due(), "internal.ended").error.code == "TIMEOUT"
+    assert known.session is not None
+    assert not known.session.live
+
+
+def test_an_answer_that_makes_no_sense_begins_nothing() -> None:
+    known = world()
+    done(known, "run_1")
+    step = known.answer(known.call_of(PREDICT_TOOL), {"candidates": 7})
+    assert data_of(step, "internal.ended").error.code == "BAD_ANSWER"
+    assert [event.type for event in step.events] == ["internal.ended"]
+
+
+def test_a_call_that_waits_already_is_not_begun_again() -> None:
+    known = world()
+    call(known, "run_2", "c.md")
+    known.time_ms += 10
+    started(known)
+    known.answer(known.call_of("p1"), {"text": "b"})
+    known.answer(known.call_of("n1", "run_2"), {"text": "c"})
+    assert outcomes(foretell(known, ("files:read_file", READ, 0.95))) == ["cached"]
+
+
+def test_with_a_lower_threshold_less_confidence_is_enough() -> None:
+    known = world(threshold=0.7)
+    done(known, "run_1")
+    assert outcomes(foretell(known, ("files:read_file", READ, 0.75))) == ["begun"]

@@ -1,0 +1,52 @@
+"""What the server `pml` of the simulation predicts: calls that a session may well make, or not."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from pml.schemas.calls import CallRun
+from pml.schemas.prediction import PredictAnswer, Predicted, PredictRequest
+from pml.schemas.workflow import LiteralValue, Task, Workflow
+from tests.simulation.tools import PATHS
+
+_GUESSED = (
+    "files:read",
+    "files:list",
+    "store:get",
+    "files:write",
+    "files:private",
+    "counters:board",
+    "no:tool",
+)
+_SURE = (0.5, 0.88, 0.93, 0.95, 0.99, 1.0)
+
+
+async def predict(run: CallRun) -> dict[str, Any]:
+    """The same question gets the same answer: what was called last once more, and a guess or two."""
+    asked = PredictRequest.model_validate(run.arguments)
+    random = Random(run.call_id)
+    again = [(each.name, each.arguments) for each in asked.past if each.arguments and ":" in each.name]
+    guessed = [(random.choice(_GUESSED), {"path": random.choice(PATHS)}) for _ in range(random.randint(0, 3))]
+    calls = [*(again[-1:] if random.random() < 0.5 else []), *guessed]
+    tasks = tuple(
+        Task(
+            id=f"p{number}",
+            tool=tool,
+            arguments={name: LiteralValue(value=value) for name, value in given.items()},
+        )
+        for number, (tool, given) in enumerate(calls, start=1)
+    )
+    candidates = tuple(_candidate(task, random) for task in tasks)
+    answer = PredictAnswer(
+        model="mdl_simulated",
+        learner="markov_1",
+        candidates=candidates,
+        workflow=Workflow(tasks=tasks) if tasks else None,
+    )
+    return answer.model_dump(mode="json")
+
+
+def _candidate(task: Task, random: Random) -> Predicted:
+    sure = random.choice(_SURE)
+    return Predicted(name=task.tool or "", likelihood=sure, confidence=sure, tasks=(task.id,))
