@@ -19,6 +19,35 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 
+# Files that take minutes, the longest first. Several workers take a file each: what begins last ends last.
+SLOW_FILES = (
+    "tests/streams/mcp_server/proxy/test_live.py",
+    "tests/drills/test_kill_points.py",
+    "tests/streams/orchestrator/test_crashes.py",
+    "tests/simulation/test_mutants.py",
+    "tests/streams/cli/test_stack.py",
+    "tests/streams/cli/test_decisions.py",
+    "tests/streams/mcp_server/test_elicitation_live.py",
+    "tests/streams/bridge/test_crashes.py",
+    "tests/streams/mcp_server/test_live.py",
+    "tests/streams/cli/test_sandbox.py",
+    "tests/simulation/test_simulation.py",
+    "tests/chaos/test_chaos.py",
+    "tests/streams/demo/test_demo.py",
+    "tests/streams/cli/test_secured_broker.py",
+    "tests/deploy/test_workflows.py",
+    "tests/streams/gateway/test_live.py",
+    "tests/drills/test_pauses.py",
+    "tests/drills/test_verify.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest begins first; the rest stays in its order."""
+    place = {name: number for number, name in enumerate(SLOW_FILES)}
+    items.sort(key=lambda item: place.get(item.location[0], len(place)))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--rewrite` for the golden traces."""
     parser.addoption("--rewrite", action="store_true", help="write the golden traces anew")

@@ -110,7 +110,7 @@ class Observer:
         return self.lives.setdefault(key, Life())
 
     def live(self) -> list[bytes]:
-        """Sessions in which something has not ended; a predicted result may wait for its use until it expires."""
+        """Sessions in which something has not ended; a predicted result may wait until it expires."""
         return [key for key, life in self.lives.items() if life.session is not None and _busy(life.session)]
 
     def outcome_at(self, address: tuple[str, int, int]) -> CallEnded:
