@@ -106,6 +106,7 @@ class IntentProducer:
         tenant: str = DEFAULT_TENANT,
         principal: str = "local",
         traceparent: str | None = None,
+        request: str | None = None,
     ) -> Submission:
         """Ask for a run; ids that are not given are made up, without a session the run is its own.
 
@@ -114,6 +115,7 @@ class IntentProducer:
                 that the intent means.
             intent: what it is for, in words.
             options: those of a program or an intent; a workflow has its own.
+            request: what is known of what the user wants beyond this run; it helps to predict the next one.
 
         Raises:
             WorkflowInvalid: it or its context is not as CONTRACT.md writes it, or too large.
@@ -128,7 +130,7 @@ class IntentProducer:
             session_id=session_id or run_id,
             run_id=run_id,
             traceparent=traceparent,
-            data=_run_start(workflow, context=context, intent=intent, options=options),
+            data=_run_start(workflow, context=context, intent=intent, options=options, request=request),
         )
         return await self.send(command)
 

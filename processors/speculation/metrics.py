@@ -9,7 +9,7 @@ accounts of their own and change none of these.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, astuple, dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
 import orjson
@@ -33,7 +33,7 @@ PLANNED = "planned"
 HELD = "held"
 SPECULATED = "speculated"
 # What rows of earlier releases lack at their end.
-LATER: tuple[Any, ...] = ((), {}, 0, 0)
+LATER: tuple[Any, ...] = ((), {}, 0, 0, {})
 
 Account = Literal["started", "ended", "missed", "repeated", "called", "run", "shadow", "verified"]
 
@@ -41,7 +41,7 @@ Account = Literal["started", "ended", "missed", "repeated", "called", "run", "sh
 class Observation(NamedTuple):
     """What one event says: `subject` is a tool, or the status of a run.
 
-    `early` says of a call that could have run early whether it was speculated.
+    `early` says of a call that could have run early whether it was speculated, `kind` why it was.
     """
 
     account: Account
@@ -52,6 +52,7 @@ class Observation(NamedTuple):
     saved_ms: float = 0.0
     duration_ms: float = 0.0
     early: str = ""
+    kind: str = ""
 
 
 def observe(event_type: str, data: Mapping[str, Any]) -> Observation | None:
@@ -64,9 +65,10 @@ def observe(event_type: str, data: Mapping[str, Any]) -> Observation | None:
             data["reason"],
             data.get("tool_ms", 0.0),
             data.get("saved_ms", 0.0),
+            kind=data.get("kind", ""),
         )
     if event_type == "speculation.started":
-        return Observation("started", data["tool"])
+        return Observation("started", data["tool"], kind=data.get("kind", ""))
     if event_type in RUN_STATUSES:
         return Observation("run", RUN_STATUSES[event_type], duration_ms=data.get("duration_ms", 0))
     if event_type in SHADOWED:
@@ -115,6 +117,33 @@ class FateTotals:
 
 
 @dataclass(slots=True)
+class KindTotals:
+    """The speculations of one kind: next layer, branch, prediction, exploration."""
+
+    started: int = 0
+    hits: int = 0
+    wasted: int = 0
+    saved_ms: float = 0.0
+    wasted_ms: float = 0.0
+
+    def see(self, seen: Observation) -> None:
+        """Fold in that one began, or how one ended."""
+        if seen.account == "started":
+            self.started += 1
+        elif seen.fate == "served":
+            self.hits += 1
+            self.saved_ms += seen.saved_ms
+        else:
+            self.wasted += 1
+            self.wasted_ms += seen.tool_ms
+
+    def add(self, other: KindTotals) -> None:
+        """Count more of the same."""
+        for item in fields(self):
+            setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))
+
+
+@dataclass(slots=True)
 class ToolTotals:
     """The accounts of one tool; fates by (fate, reason), of shadow mode and of verified hits too."""
 
@@ -127,6 +156,7 @@ class ToolTotals:
     verified: dict[str, int] = field(default_factory=dict)
     eligible: int = 0
     speculated: int = 0
+    kinds: dict[str, KindTotals] = field(default_factory=dict)
 
     def fate(self, fate: str, reason: str) -> FateTotals:
         """The account of one fate and reason, opened where there is none."""
@@ -170,6 +200,8 @@ class Totals:
         tool = self.tool(seen.subject)
         tool.eligible += bool(seen.early)
         tool.speculated += seen.early == SPECULATED
+        if seen.kind:
+            tool.kinds.setdefault(seen.kind, KindTotals()).see(seen)
         if seen.account == "started":
             tool.started += 1
         elif seen.account == "ended":
@@ -212,6 +244,8 @@ def _merge_tool(into: ToolTotals, tool: ToolTotals) -> None:
         into.shadow.setdefault(key, FateTotals()).add(account.count, account.tool_ms, account.saved_ms)
     for outcome, count in tool.verified.items():
         into.verified[outcome] = into.verified.get(outcome, 0) + count
+    for kind, account_of_kind in tool.kinds.items():
+        into.kinds.setdefault(kind, KindTotals()).add(account_of_kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +259,8 @@ class Summary:
     early and for which speculation was on, `speculated` those of them that one was begun for, and
     `eligible_calls_speculated` is their share: a report of safety that speculates nothing proves nothing.
     `shadow` says what shadow mode planned, how much of it would have been served, and how much sooner;
-    `verified` how often a tool that was called again said the same.
+    `verified` how often a tool that was called again said the same. `kinds` keeps next layer, branch and
+    prediction apart.
     """
 
     hits: int = 0
@@ -244,6 +279,7 @@ class Summary:
     fates: dict[str, int] = field(default_factory=dict)
     shadow: dict[str, Any] = field(default_factory=dict)
     verified: dict[str, int] = field(default_factory=dict)
+    kinds: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The figures as JSON-serialisable values."""
@@ -276,6 +312,7 @@ def summarise(tools: Iterable[ToolTotals]) -> Summary:
         fates={f"{fate}:{reason}": account.count for (fate, reason), account in sorted(whole.fates.items())},
         shadow=_shadow_summary(whole.shadow),
         verified=dict(sorted(whole.verified.items())),
+        kinds={kind: asdict(account) for kind, account in sorted(whole.kinds.items())},
     )
 
 
@@ -330,15 +367,17 @@ def _tool_row(tool: ToolTotals) -> list[Any]:
         [*key, account.count, account.tool_ms, account.saved_ms] for key, account in tool.shadow.items()
     ]
     counted = [tool.started, tool.misses, tool.repeats, tool.repeats_saved_ms, fates, shadow, tool.verified]
-    return [*counted, tool.eligible, tool.speculated]
+    kinds = {kind: astuple(account) for kind, account in tool.kinds.items()}
+    return [*counted, tool.eligible, tool.speculated, kinds]
 
 
 def _tool_of(row: list[Any]) -> ToolTotals:
     started, misses, repeats, repeats_saved_ms, fates, *later = row
-    shadow, verified, eligible, speculated = (*later, *LATER[len(later) :])
+    shadow, verified, eligible, speculated, kinds = (*later, *LATER[len(later) :])
     return ToolTotals(
         *(started, misses, repeats, repeats_saved_ms, _fates_of(fates), _fates_of(shadow), dict(verified)),
         *(eligible, speculated),
+        kinds={kind: KindTotals(*account) for kind, account in kinds.items()},
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -41,7 +42,13 @@ def metrics(
         return
     print_table(("tool", *COLUMNS), [*_rows(report["tools"]), ("all", *_numbers(report))])
     told = ", ".join(f"{count} {status}" for status, count in report["runs"].items())
-    for line in (_eligible(report), _shadow(report["shadow"]), _verified(report["verified"])):
+    lines = (
+        _eligible(report),
+        *_kinds(report["kinds"]),
+        _shadow(report["shadow"]),
+        _verified(report["verified"]),
+    )
+    for line in lines:
         if line:
             typer.echo(line)
     typer.echo(f"runs: {told or 'none yet'}; lag {report['lag']}")
@@ -53,6 +60,15 @@ def _eligible(report: dict[str, Any]) -> str:
     if share is None:
         return "eligible calls: none yet"
     return f"eligible calls {report['eligible']}, speculated {report['speculated']} ({share:.0%})"
+
+
+def _kinds(kinds: dict[str, dict[str, float]]) -> Iterator[str]:
+    """What each kind of speculation brought; with one kind alone the table says it."""
+    for kind, account in kinds.items() if len(kinds) > 1 else ():
+        yield (
+            f"{kind}: {account['started']} begun, {account['hits']} hits saved {account['saved_ms']:.0f} ms, "
+            f"{account['wasted']} wasted with {account['wasted_ms']:.0f} ms"
+        )
 
 
 def _shadow(shadow: dict[str, Any]) -> str:

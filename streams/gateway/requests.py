@@ -33,6 +33,7 @@ class RunRequest(BaseModel):
     code: Code | None = None
     options: Options | None = None
     intent: str | None = Field(default=None, max_length=10_000)
+    request: str | None = Field(default=None, max_length=10_000)
     context: dict[str, Json] = {}
     session_id: str | None = Field(default=None, max_length=128)
     run_id: str | None = Field(default=None, max_length=128)

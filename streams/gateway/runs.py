@@ -51,6 +51,7 @@ async def start(request: Request, caller: Caller, doors: Doors) -> Response:
         run_id=asked.run_id,
         tenant=caller.tenant,
         principal=caller.principal,
+        request=asked.request,
     )
     return await _answered(doors, submission, patience_s)
 

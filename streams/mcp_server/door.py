@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 LOCAL_AGENT = Caller(DEFAULT_TENANT, "agent:mcp", frozenset({"runs:read", "runs:write"}))
 """Who calls over stdio: an agent of whoever sits at this machine, and never that person."""
 SESSION_META = "pml/session"
+REQUEST_META = "pml/request"
+REQUEST_CHARACTERS_MAX = 10_000
 MCP_SESSION_HEADER = "mcp-session-id"
 REMEMBERED_MAX = 10_000
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
@@ -95,6 +97,7 @@ class Call:
     traceparent: str | None = None
     person: Person | None = None
     resumed: Resumed | None = None
+    request: str | None = None
 
     def session_to_begin_in(self, asked: str | None, run_id: str | None = None) -> str | None:
         """The session of a new run; without one the run is its own.
@@ -129,6 +132,7 @@ def call_of(
         traceparent=traceparent(context.meta),
         person=_person(door, caller, context),
         resumed=resumed,
+        request=request_in(context.meta),
     )
 
 
@@ -150,6 +154,12 @@ def meta_session(meta: Mapping[str, Any] | None) -> str | None:
     if not isinstance(named, str) or not is_name(named):
         raise InvalidArguments(f"_meta {SESSION_META} is 1 to 128 letters, digits or ._:@+-")
     return named
+
+
+def request_in(meta: Mapping[str, Any] | None) -> str | None:
+    """What the client's host says of what the user wants; its beginning, where that is long."""
+    given = (meta or {}).get(REQUEST_META)
+    return given[:REQUEST_CHARACTERS_MAX] if isinstance(given, str) and given.strip() else None
 
 
 def traceparent(meta: Mapping[str, Any] | None) -> str | None:

@@ -91,6 +91,7 @@ async def execute(call: Call, asked: ExecuteAsked) -> RunAnswer:
         tenant=call.caller.tenant,
         principal=call.caller.principal,
         traceparent=call.traceparent,
+        request=call.request,
     )
     call.door.remembered.keep(submission.tenant, submission.run_id, submission.session_id)
     return await follow(call, submission, asked.wait_s)

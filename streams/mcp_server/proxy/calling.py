@@ -163,6 +163,7 @@ class Calling:
                 tenant=call.caller.tenant,
                 principal=call.caller.principal,
                 traceparent=call.traceparent,
+                request=call.request,
             )
             call.door.remembered.keep(call.caller.tenant, one.run_id, session)
             return await self._waited(call, one, session, watcher)

@@ -28,6 +28,7 @@ from pml.schemas.events import EVENTS
 Facts = tuple[str, dict[str, Any]]
 
 TOOLS = st.sampled_from(["git:log", "files:read", "time:now"])
+KINDS = st.sampled_from(["layer", "branch", "prediction"])
 MS = st.integers(0, 10_000).map(lambda quarter: quarter / 4)
 FATES = st.sampled_from(
     [
@@ -45,7 +46,7 @@ def _ended(draw: st.DrawFn) -> Facts:
     fate, reason = draw(FATES)
     tool_ms, saved_ms = draw(MS), draw(MS)
     data = {"tool": draw(TOOLS), "fate": fate, "reason": reason, "tool_ms": tool_ms, "saved_ms": saved_ms}
-    return "speculation.ended", data
+    return "speculation.ended", data | {"kind": draw(KINDS)}
 
 
 @st.composite
@@ -87,7 +88,9 @@ def _verified(draw: st.DrawFn) -> Facts:
     return "speculation.verified", {"tool": draw(TOOLS), "outcome": outcome}
 
 
-STARTED = TOOLS.map(lambda tool: ("speculation.started", {"tool": tool}))
+STARTED = st.tuples(TOOLS, KINDS).map(
+    lambda known: ("speculation.started", {"tool": known[0], "kind": known[1]})
+)
 RUN = st.sampled_from(["run.completed", "run.failed", "run.aborted"]).flatmap(
     lambda kind: MS.map(lambda duration: (kind, {"duration_ms": duration}))
 )
@@ -138,6 +141,24 @@ def brute_force(events: list[Facts]) -> dict[str, Any]:
             for kind, data in events
             if kind in {"speculation.verified", "speculation.diverged"}
         ),
+        "kinds": {
+            kind: brute_force_kind(events, kind)
+            for kind in sorted({data["kind"] for _, data in events if data.get("kind")})
+        },
+    }
+
+
+def brute_force_kind(events: list[Facts], kind: str) -> dict[str, Any]:
+    mine = [(name, data) for name, data in events if data.get("kind") == kind]
+    ended = [data for name, data in mine if name == "speculation.ended"]
+    served = [data for data in ended if data["fate"] == "served"]
+    lost = [data for data in ended if data["fate"] != "served"]
+    return {
+        "started": len(mine) - len(ended),
+        "hits": len(served),
+        "wasted": len(lost),
+        "saved_ms": sum(data["saved_ms"] for data in served),
+        "wasted_ms": sum(data["tool_ms"] for data in lost),
     }
 
 
