@@ -5,7 +5,7 @@ They meet every condition of a speculation, and are called with nothing that is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pml.processors.speculation import candidates, planner
@@ -13,16 +13,17 @@ from pml.processors.speculation.guard import may_be_early, may_run_early
 from pml.processors.speculation.mode import strictest
 from pml.processors.speculation.touches import any_overlap
 from pml.processors.workflow.arguments import Values
-from pml.processors.workflow.calls import Wanted, call_run
-from pml.processors.workflow.draft import Draft
+from pml.processors.workflow.calls import Wanted, addresses_of, call_run
+from pml.processors.workflow.draft import Draft, Results
 from pml.processors.workflow.evolve import unsettled_touches
 from pml.processors.workflow.folding import coordinate_of
 from pml.processors.workflow.graph import Node, build
+from pml.processors.workflow.inputs import Address
 from pml.processors.workflow.learning import threshold_context
 from pml.processors.workflow.plans import MARGIN
 from pml.processors.workflow.preparation import Prepared, Unprepared, prepare_predicted, started_fields
 from pml.processors.workflow.release import find_entry
-from pml.processors.workflow.state import Internal, Run
+from pml.processors.workflow.state import Internal, Run, Source, Speculation
 from pml.schemas.catalog import SpeculationMode
 from pml.schemas.events import PredictionCandidate, PredictionMade, SpeculationPlanned, SpeculationStarted
 from pml.schemas.prediction import PredictAnswer, Predicted
@@ -51,6 +52,17 @@ class Circumstances:
     pending: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """A call that begins: where it is written down, how sure it is, and the results that it reads."""
+
+    prepared: Prepared
+    plan: Address
+    confidence: float
+    threshold: float
+    sources: tuple[Source, ...] = ()
+
+
 def act_on(draft: Draft, item: Internal, answer: PredictAnswer) -> None:
     """Tell what may come next, and begin what may be begun of it."""
     run = draft.run(item.run_id)
@@ -60,7 +72,8 @@ def act_on(draft: Draft, item: Internal, answer: PredictAnswer) -> None:
     for verdict in verdicts:
         for prepared in verdict.calls:
             if verdict.outcome == "begun":
-                _begin(draft, run, prepared, verdict.candidate.confidence, threshold)
+                call = Beginning(prepared, draft.source.address, verdict.candidate.confidence, threshold)
+                _begin(draft, run, call)
             else:
                 _plan(draft, run, prepared, verdict, threshold)
 
@@ -123,20 +136,26 @@ def _judged(
         return "not_safe"
     if candidate.confidence < circumstances.threshold - MARGIN:
         return "below_threshold"
-    first = [node for node in nodes if not node.depends_on]
-    prepared = [prepare_predicted(draft, node, Values({}, {})) for node in first]
-    calls = tuple(each for each in prepared if isinstance(each, Prepared))
-    refused = next((each.error.code.lower() for each in prepared if isinstance(each, Unprepared)), None)
-    if refused is not None:
-        return refused
+    found: list[Prepared] = []
+    for node in nodes:
+        if not (node.depends_on or node.conditions):
+            prepared = _callable(draft, circumstances, node, Values({}, {}))
+            if isinstance(prepared, str):
+                return prepared
+            found.append(prepared)
+    return tuple(each for each in found if find_entry(draft, circumstances.run, each) is None) or "cached"
+
+
+def _callable(draft: Draft, circumstances: Circumstances, node: Node, values: Values) -> Prepared | str:
+    """A call that may be made now, or why it may not."""
+    prepared = prepare_predicted(draft, node, values)
+    if isinstance(prepared, Unprepared):
+        return prepared.error.code.lower()
     # Its arguments may hold what results said: those do not leave this machine early (condition 5).
-    verdicts = (may_be_early(each.granted, from_results=True) for each in calls)
-    unsafe = next((verdict.reason for verdict in verdicts if not verdict.allowed), None)
-    if unsafe is not None:
-        return unsafe
-    if any(any_overlap(each.touches, circumstances.pending) for each in calls):
-        return "pending_write"
-    return tuple(each for each in calls if find_entry(draft, circumstances.run, each) is None) or "cached"
+    verdict = may_be_early(prepared.granted, from_results=True)
+    if not verdict.allowed:
+        return verdict.reason
+    return "pending_write" if any_overlap(prepared.touches, circumstances.pending) else prepared
 
 
 def _may_ever(draft: Draft, node: Node) -> bool:
@@ -168,18 +187,61 @@ def _made(
     )
 
 
-def _begin(draft: Draft, run: Run, prepared: Prepared, confidence: float, threshold: float) -> None:
+def deepen(draft: Draft) -> None:
+    """A predicted call has its result: what its capability does next with it begins too.
+
+    Each waiting result is looked at once, when it comes, so that what failed is not tried for ever.
+    """
+    for entry in draft.ready:
+        if entry.plan is not None and draft.has(entry.plan):
+            _deepen(draft, entry, entry.plan)
+
+
+def _deepen(draft: Draft, came: Speculation, plan: Address) -> None:
+    run = draft.run(came.run_id)
+    threshold = _threshold(draft, run)
+    circumstances = Circumstances(run, threshold, tuple(_pending(draft)))
+    answer = PredictAnswer.model_validate(draft.payload(plan).structured)
+    begun = {entry.task_id: entry for entry in draft.session.speculations.values() if entry.plan == plan}
+    for node in _nodes(answer).values():
+        sources = _sources(node, begun)
+        if node.id in begun or came.task_id not in node.depends_on or node.conditions or sources is None:
+            continue
+        if came.confidence < threshold or not planner.has_budget(draft) or _mode(draft, run, (node,)) != "on":
+            return
+        values = Values({}, Results(run, draft.payloads, addresses_of(sources)))
+        prepared = _callable(draft, circumstances, node, values) if _may_ever(draft, node) else "not_safe"
+        if isinstance(prepared, Prepared) and find_entry(draft, run, prepared) is None:
+            _begin(draft, run, Beginning(prepared, plan, came.confidence, threshold, sources))
+
+
+def _sources(node: Node, begun: Mapping[str, Speculation]) -> tuple[Source, ...] | None:
+    """The results that it reads or waits for; None where one of them is not there yet."""
+    found: list[Source] = []
+    for name in sorted(node.depends_on):
+        entry = begun.get(name)
+        if entry is None or entry.result is None or entry.stale:
+            return None
+        found.append(Source(name, entry.call.call_id, entry.result))
+    return tuple(found)
+
+
+def _begin(draft: Draft, run: Run, call: Beginning) -> None:
+    prepared = call.prepared
     fields = started_fields(draft, prepared)
     started = SpeculationStarted(
         **fields,
         kind="prediction",
-        confidence=confidence,
-        threshold=threshold,
-        plan=coordinate_of(draft.source.address),
+        confidence=call.confidence,
+        threshold=call.threshold,
+        sources=tuple(source.call_id for source in call.sources) or None,
+        plan=coordinate_of(call.plan),
     )
     draft.emit(started, run)
     entry = draft.session.speculations[fields["call_id"]]
-    item = Wanted(run, prepared.node.id, prepared.node.tool, 1, entry.call, True, plan=entry.plan)
+    item = Wanted(
+        run, prepared.node.id, prepared.node.tool, 1, entry.call, True, entry.sources, plan=entry.plan
+    )
     draft.calls.append(call_run(draft.session, item, prepared.arguments))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pml.processors.speculation import planner
 from pml.processors.speculation.accounts import drift, open_entries
+from pml.processors.speculation.predictions import deepen
 from pml.processors.workflow.catalog import Catalog
 from pml.processors.workflow.commanding import obey
 from pml.processors.workflow.draft import Draft
@@ -113,6 +114,7 @@ def _speculate_everywhere(draft: Draft) -> None:
     for run in draft.runs:
         if draft.run(run.run_id).live:
             planner.speculate(draft, run.run_id)
+    deepen(draft)
     verify_hits(draft)
 
 

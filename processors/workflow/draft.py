@@ -11,11 +11,11 @@ from pml.processors.workflow.arguments import Values
 from pml.processors.workflow.catalog import Catalog
 from pml.processors.workflow.evolve import evolve
 from pml.processors.workflow.inputs import Address, Input, Payloads, Step, payload_value
-from pml.processors.workflow.state import Run, Session
+from pml.processors.workflow.state import Run, Session, Speculation
 from pml.schemas.calls import CallCancel, CallEnded, CallRun, ToolResult
 from pml.schemas.commands import Command, RunReplan, RunStart
 from pml.schemas.errors import PayloadGone
-from pml.schemas.events import Cause, Event, EventData, TaskCompleted
+from pml.schemas.events import Cause, Event, EventData, SpeculationReady, TaskCompleted
 from pml.schemas.identifiers import event_id
 from pml.schemas.times import to_rfc3339
 from pml.schemas.workflow import Argument, Decision, Task, Workflow
@@ -66,6 +66,13 @@ class Draft:
     def completed(self) -> bool:
         """Whether a task has come to its result: then the layer after it may be run early."""
         return any(isinstance(event.data, TaskCompleted) for event in self._events)
+
+    @property
+    def ready(self) -> tuple[Speculation, ...]:
+        """The predicted calls whose results have come with this input, as they are now."""
+        calls = [event.data.call_id for event in self._events if isinstance(event.data, SpeculationReady)]
+        known = self._session.speculations if self._session else {}
+        return tuple(known[name] for name in calls if name in known and known[name].plan is not None)
 
     @property
     def wrote(self) -> bool:

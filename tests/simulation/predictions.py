@@ -7,7 +7,7 @@ from typing import Any
 
 from pml.schemas.calls import CallRun
 from pml.schemas.prediction import PredictAnswer, Predicted, PredictRequest
-from pml.schemas.workflow import LiteralValue, Task, Workflow
+from pml.schemas.workflow import LiteralValue, Reference, Task, Workflow
 from tests.simulation.tools import PATHS
 
 _GUESSED = (
@@ -29,15 +29,9 @@ async def predict(run: CallRun) -> dict[str, Any]:
     again = [(each.name, each.arguments) for each in asked.past if each.arguments and ":" in each.name]
     guessed = [(random.choice(_GUESSED), {"path": random.choice(PATHS)}) for _ in range(random.randint(0, 3))]
     calls = [*(again[-1:] if random.random() < 0.5 else []), *guessed]
-    tasks = tuple(
-        Task(
-            id=f"p{number}",
-            tool=tool,
-            arguments={name: LiteralValue(value=value) for name, value in given.items()},
-        )
-        for number, (tool, given) in enumerate(calls, start=1)
-    )
-    candidates = tuple(_candidate(task, random) for task in tasks)
+    found = [_candidate(f"p{number}", tool, given, random) for number, (tool, given) in enumerate(calls, 1)]
+    tasks = tuple(task for each, _ in found for task in each)
+    candidates = tuple(candidate for _, candidate in found)
     answer = PredictAnswer(
         model="mdl_simulated",
         learner="markov_1",
@@ -47,6 +41,15 @@ async def predict(run: CallRun) -> dict[str, Any]:
     return answer.model_dump(mode="json")
 
 
-def _candidate(task: Task, random: Random) -> Predicted:
+def _candidate(
+    name: str, tool: str, arguments: dict[str, Any], random: Random
+) -> tuple[tuple[Task, ...], Predicted]:
+    """A call, or a capability that makes it and then reads what it found."""
+    given = {key: LiteralValue(value=value) for key, value in arguments.items()}
+    tasks = (Task(id=name, tool=tool, arguments=given),)
+    if random.random() < 0.4:
+        found = {"path": Reference(expression=f"{name}.first")}
+        tasks += (Task(id=f"{name}__n2", tool=random.choice(_GUESSED), arguments=found),)
     sure = random.choice(_SURE)
-    return Predicted(name=task.tool or "", likelihood=sure, confidence=sure, tasks=(task.id,))
+    told = Predicted(name=tool, likelihood=sure, confidence=sure, tasks=tuple(task.id for task in tasks))
+    return tasks, told

@@ -111,7 +111,8 @@ class Promises:
         assert life.session is not None
         run = life.session.runs.get(call.run_id)
         if getattr(started.data, "kind", None) == "prediction" and call.task_id == started.data.task_id:
-            same = self.predicted(started.data) == call.arguments
+            wanted = self.predicted(started.data, self._sources(life.session, started.data))
+            same = wanted == call.arguments or _NOTHING in wanted.values()
             self.ledger.check("predicted arguments are those written down", same, lambda: call.call_id)
             return
         if run is None or run.graph is None or not run.live or call.task_id not in run.graph.nodes:
@@ -142,12 +143,9 @@ class Promises:
         spec = self.toolbox.specs[data.tool]
         if data.kind == "prediction":
             # What it knows it has from results: they stay on this machine.
-            arguments, missing, derived, sure = (
-                self.predicted(data),
-                set[str](),
-                True,
-                run.status == "completed",
-            )
+            arguments = self.predicted(data, self._sources(before, data))
+            missing = {name for name, value in arguments.items() if value is _NOTHING}
+            derived, sure = True, run.status == "completed"
         else:
             node = run.graph.nodes[data.task_id] if run.graph else None
             assert node is not None
@@ -338,13 +336,22 @@ class Promises:
         missing = {name for name, value in found.items() if value is _NOTHING}
         return {name: value for name, value in found.items() if name not in missing}, missing
 
-    def predicted(self, data: Any) -> dict[str, Any]:
-        """The arguments of a predicted call, as the answer of `pml:predict` wrote them down."""
+    def predicted(self, data: Any, sources: Sources) -> dict[str, Any]:
+        """The arguments of a predicted call: literals of what `pml:predict` said, or fields of results."""
         place = data.plan
         outcome = self.observer.outcome_at((place.topic, place.partition, place.offset))
         answer: Any = outcome.result.structured if outcome.result else None
         written = next(task for task in answer["workflow"]["tasks"] if task["id"] == data.task_id)
-        return {name: argument["value"] for name, argument in written["arguments"].items()}
+        return {name: self._written(argument, sources) for name, argument in written["arguments"].items()}
+
+    def _written(self, argument: dict[str, Any], sources: Sources) -> Any:
+        if argument["type"] == "literal":
+            return argument["value"]
+        name, _, field_ = argument["expression"].partition(".")
+        if name not in sources:
+            return _NOTHING
+        result = self.observer.outcome_at(sources[name]).result
+        return task_value(result).get(field_, _NOTHING) if result else _NOTHING
 
     def _sources(self, session: Session, data: Any) -> Sources:
         """The results of other speculations that an early call's arguments were taken from, by task."""

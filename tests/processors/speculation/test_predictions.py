@@ -260,6 +260,63 @@ def test_a_call_that_waits_already_is_not_begun_again() -> None:
     assert outcomes(foretell(known, ("files:read_file", READ, 0.95))) == ["cached"]
 
 
+def whole(second: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A capability that reads b.md, then what it found there."""
+    path = {"type": "reference", "expression": "p1__n1.found"}
+    after = {"id": "p1__n2", "tool": "files:read_file", "arguments": {"path": path}, **(second or {})}
+    tasks = [{"id": "p1__n1", "tool": "files:read_file", "arguments": READ}, after]
+    told = {
+        "name": "cap_1",
+        "likelihood": 0.95,
+        "confidence": 0.95,
+        "tasks": ["p1__n1", "p1__n2"],
+    }
+    return {"learner": "markov_1", "candidates": [told], "workflow": {"tasks": tasks}}
+
+
+def test_a_predicted_capability_runs_whole() -> None:
+    known = world()
+    done(known, "run_1")
+    step = known.answer(known.call_of(PREDICT_TOOL), whole())
+    assert [call.task_id for call in step.calls] == ["p1__n1"]
+    step = known.answer(known.call_of("p1__n1"), {"found": "c.md"})
+    assert [call.arguments for call in step.calls] == [{"path": "c.md"}]
+    known.answer(known.call_of("p1__n2"), {"text": "c"})
+    step = call(known, "run_2", "c.md")
+    assert data_of(step, "task.completed").served_by == "speculation"
+
+
+def test_what_a_capability_does_next_goes_with_what_it_was_taken_from() -> None:
+    known = world()
+    done(known, "run_1")
+    known.answer(known.call_of(PREDICT_TOOL), whole())
+    known.answer(known.call_of("p1__n1"), {"found": "c.md"})
+    known.time_ms += 10
+    done(known, "run_2", "d.md")
+    assert [event.data.reason for event in known.of_type("speculation.ended")] == ["unused", "unused"]
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        {"tool": "files:write_file"},
+        {"tool": "files:delete_file"},
+        {"condition": {"node": "p1__d1", "outcome": "true"}},
+    ],
+)
+def test_a_capability_that_does_more_than_read_does_not_run_whole(second: dict[str, Any]) -> None:
+    known = world()
+    done(known, "run_1")
+    said = whole(second)
+    if "condition" in second:
+        said["workflow"]["decisions"] = [{"id": "p1__d1", "expression": "p1__n1.found == 'x'"}]
+    known.answer(known.call_of(PREDICT_TOOL), said)
+    begun = [call.task_id for call in known.open_calls.values() if call.speculative]
+    assert begun == (["p1__n1"] if "condition" in second else [])
+    if begun:
+        assert not known.answer(known.call_of("p1__n1"), {"found": "c.md"}).calls
+
+
 def test_with_a_lower_threshold_less_confidence_is_enough() -> None:
     known = world(threshold=0.7)
     done(known, "run_1")

@@ -1,0 +1,137 @@
+"""What `pml:predict` answers: what may come next in a session, with the calls that it would make.
+
+How likely an element comes is one model's, which arguments it comes with another's; a call is as sure as both
+together. The calls of a capability are those of its workflow, with its parameters filled in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pml.processors.capabilities.inlining import Find, inlined
+from pml.schemas.errors import WorkflowInvalid
+from pml.schemas.prediction import CANDIDATES_MOST, PredictAnswer, Predicted, PredictRequest
+from pml.schemas.workflow import LiteralValue, Task, Workflow
+
+# Of the likeliest it is asked with which arguments they come; those behind them reach no threshold.
+ASKED_MOST = 5
+# All calls of all candidates: the answer is a record, and each of its tasks is looked at.
+TASKS_MOST = 100
+NO_ARGUMENTS = "no_arguments"
+UNLIKELY = "unlikely"
+
+
+class Likely(Protocol):
+    """An element and how likely it comes next."""
+
+    @property
+    def name(self) -> str:
+        """A tool or a capability."""
+
+    @property
+    def confidence(self) -> float:
+        """0 to 1."""
+
+
+class NextElement(Protocol):
+    """What knows what follows what."""
+
+    @property
+    def learner(self) -> str:
+        """What of it answers."""
+
+    def candidates(self, history: Sequence[str], request: str, most: int) -> Sequence[Likely]:
+        """The likeliest elements, the best first."""
+
+
+class Filled(Protocol):
+    """Arguments that an element may come with."""
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """By name, with values."""
+
+    @property
+    def confidence(self) -> float:
+        """That all of them are right, 0 to 1."""
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """By name, what each was taken from; never a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, and who answers: `fill` names arguments, the likeliest first; `find` capabilities."""
+
+    request: PredictRequest
+    fill: Callable[[str], Sequence[Filled]]
+    find: Find
+
+
+def predict_answer(question: Question, model: NextElement, model_id: str) -> PredictAnswer:
+    """Candidates with their calls, the most confident first.
+
+    Args:
+        model: what knows what follows what.
+        model_id: of the artefact that it is; empty where it was counted just now.
+    """
+    request = question.request
+    likely = model.candidates(request.history, request.request, CANDIDATES_MOST)
+    found = list(_filled(question, likely))
+    candidates = sorted((candidate for candidate, _ in found), key=_rank)
+    tasks = [task for _, each in found for task in each.tasks]
+    decisions = tuple(decision for _, each in found for decision in each.decisions)
+    workflow = Workflow(tasks=tuple(tasks), decisions=decisions) if tasks else None
+    return PredictAnswer(
+        model=model_id, learner=model.learner, candidates=tuple(candidates), workflow=workflow
+    )
+
+
+def _rank(candidate: Predicted) -> tuple[float, float, str]:
+    return -candidate.confidence, -candidate.likelihood, candidate.name
+
+
+def _filled(question: Question, likely: Sequence[Likely]) -> Iterator[tuple[Predicted, Workflow]]:
+    room = TASKS_MOST
+    for place, each in enumerate(likely):
+        guess = next(iter(question.fill(each.name)), None) if place < ASKED_MOST else None
+        if guess is None:
+            reason = NO_ARGUMENTS if place < ASKED_MOST else UNLIKELY
+            yield Predicted(name=each.name, likelihood=each.confidence, reason=reason), Workflow()
+            continue
+        try:
+            calls = _calls(question.find, f"p{place + 1}", each.name, guess.arguments)
+        except WorkflowInvalid as error:
+            told = error.code.lower()
+            yield Predicted(name=each.name, likelihood=each.confidence, reason=told), Workflow()
+            continue
+        room -= len(calls.tasks)
+        if room < 0:
+            yield Predicted(name=each.name, likelihood=each.confidence, reason="too_many_tasks"), Workflow()
+            return
+        yield _predicted(each, guess, calls), calls
+
+
+def _predicted(each: Likely, guess: Filled, calls: Workflow) -> Predicted:
+    return Predicted(
+        name=each.name,
+        likelihood=each.confidence,
+        confidence=each.confidence * guess.confidence,
+        tasks=tuple(task.id for task in calls.tasks),
+        sources=dict(guess.sources),
+    )
+
+
+def _calls(find: Find, task_id: str, name: str, arguments: Mapping[str, Any]) -> Workflow:
+    """
+    Raises:
+        WorkflowInvalid: the capability is gone, is no DAG, or does not take these arguments.
+    """
+    given = {key: LiteralValue(value=value) for key, value in arguments.items()}
+    if ":" in name:
+        return Workflow(tasks=(Task(id=task_id, tool=name, arguments=given),))
+    call = Task(id=task_id, capability=name, arguments=given)
+    return inlined(Workflow(tasks=(call,)), find)
