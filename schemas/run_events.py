@@ -47,13 +47,15 @@ class RunStarted(EventData):
     A run that begins with `code`, with an intent alone, or with a workflow that calls capabilities (which is
     then `written`) has no tasks yet: `run.expanded` brings them.
     `capability_id` says what a workflow is apart from its literals; `defaults` are the names of the context
-    that the workflow itself gives and its command left as they are.
+    that the workflow itself gives and its command left as they are. `request` is what the client told of what
+    the user wants beyond this run.
     """
 
     TYPE = "run.started"
 
     name: str | None = None
     intent: str | None = None
+    request: str | None = None
     workflow_type: str = "default"
     capability_id: str | None = None
     definition: dict[str, Json]

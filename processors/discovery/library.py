@@ -17,6 +17,7 @@ from pml.schemas.catalog import (
     CapabilityName,
     CatalogRecord,
     Edge,
+    ModelRecord,
     PermissionRecord,
     ServerTools,
     Tool,
@@ -62,6 +63,7 @@ class Library:
         self._tool_documents: dict[str, Document] = {}
         self._tenants: dict[str, _Tenant] = {}
         self._permissions = PermissionFile()
+        self._models: dict[str, ModelRecord] = {}
         self._tools_version = 0
 
     def take(self, record: CatalogRecord) -> None:
@@ -83,11 +85,16 @@ class Library:
                 tenant = self._tenant(edge.tenant)
                 tenant.edges[_own(record.id)] = edge
                 tenant.version += 1
+            case ModelRecord() as model:
+                self._models[record.id] = model
 
     def drop(self, kind: str, record_id: str) -> None:
         """A tombstone."""
         if kind == ServerTools.KIND:
             self._put_server(record_id, None)
+            return
+        if kind == ModelRecord.KIND:
+            self._models.pop(record_id, None)
             return
         tenant = self._tenants.get(record_id.partition("/")[0])
         if tenant is not None and kind in (Capability.KIND, CapabilityName.KIND, Edge.KIND):
@@ -103,6 +110,15 @@ class Library:
         """Another one as soon as this tenant may find something else."""
         known = self._tenants.get(tenant)
         return self._tools_version, known.version if known else 0
+
+    def model(self, tenant: str) -> ModelRecord | None:
+        """The model that predicts for a tenant, if one was promoted."""
+        return self._models.get(tenant)
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """The tools that are listed now, by id."""
+        return {name: tool for name, (_, tool) in self._tools.items()}
 
     @property
     def tool_documents(self) -> Mapping[str, Document]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pml.processors.learning.argument_sources import ArgumentSources
 from pml.processors.learning.candidates import CANDIDATES_MOST, candidates
 from pml.processors.learning.isotonic import Isotonic
 from pml.processors.learning.learners import LEARNERS, Given, Learnt, asked
@@ -21,7 +22,7 @@ from pml.processors.memory.embedding import Embedding
 
 # Raised where a reader of older arrays would misread newer ones.
 FORMAT = 1
-_LEARNT, _CALIBRATION = "learnt.", "calibration."
+_LEARNT, _CALIBRATION, _ARGUMENTS = "learnt.", "calibration.", "arguments."
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class NextModel:
         learnt: what that learned.
         calibration: from its probabilities to how often it is right; None: they are taken as they are.
         embedding: makes the points of requests; the one whose points the model was fitted with.
+        arguments: names the arguments of what comes next; None where nothing was learned of values.
     """
 
     learner: str
@@ -49,6 +51,7 @@ class NextModel:
     learnt: Learnt
     calibration: Isotonic | None
     embedding: Embedding
+    arguments: ArgumentSources | None = None
     _reader: RequestReader = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -84,6 +87,7 @@ class NextModel:
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """All of it but the embedding, of which it keeps the name."""
         calibration = {} if self.calibration is None else self.calibration.to_arrays()
+        arguments = {} if self.arguments is None else self.arguments.to_arrays()
         return {
             "format": np.array([FORMAT]),
             **packed("learner", (self.learner, self.embedding.name)),
@@ -91,6 +95,7 @@ class NextModel:
             **packed("description", self.descriptions),
             **{_LEARNT + name: array for name, array in self.learnt.to_arrays().items()},
             **{_CALIBRATION + name: array for name, array in calibration.items()},
+            **{_ARGUMENTS + name: array for name, array in arguments.items()},
         }
 
     @classmethod
@@ -116,11 +121,18 @@ class NextModel:
         learnt = LEARNERS[learner].restored(_under(_LEARNT, arrays))
         calibration = _under(_CALIBRATION, arrays)
         known = Isotonic.from_arrays(calibration) if calibration else None
-        return cls(learner, vocabulary, descriptions, learnt, known, embedding)
+        sources = _under(_ARGUMENTS, arrays)
+        arguments = ArgumentSources.from_arrays(sources) if sources else None
+        return cls(learner, vocabulary, descriptions, learnt, known, embedding, arguments)
 
 
 def fitted(
-    sessions: Sessions, embedding: Embedding, seed: int, learner: str, calibration: Isotonic | None = None
+    sessions: Sessions,
+    embedding: Embedding,
+    seed: int,
+    learner: str,
+    calibration: Isotonic | None = None,
+    arguments: ArgumentSources | None = None,
 ) -> NextModel:
     """A model of all of these sessions.
 
@@ -130,6 +142,7 @@ def fitted(
         seed: of whatever the learner draws.
         learner: one of `LEARNERS`.
         calibration: learned from sessions that the learner had not seen.
+        arguments: what was learned of values in the same sessions.
 
     Raises:
         KeyError: there is no such learner.
@@ -142,7 +155,7 @@ def fitted(
         seed,
     )
     learnt = LEARNERS[learner].fit(given)
-    return NextModel(learner, sessions.vocabulary, descriptions, learnt, calibration, embedding)
+    return NextModel(learner, sessions.vocabulary, descriptions, learnt, calibration, embedding, arguments)
 
 
 def _head(arrays: Mapping[str, NDArray[Any]]) -> tuple[str, str]:

@@ -102,6 +102,7 @@ def _begin(draft: Draft, data: RunStart, run_id: str, content: str) -> None:
     started = RunStarted(
         name=safe_text(workflow.name),
         intent=safe_text(data.intent or workflow.intent),
+        request=safe_text(data.request),
         workflow_type=sanitise_text(workflow.type_name),
         capability_id=_capability_id(data),
         definition=safe_definition(workflow),

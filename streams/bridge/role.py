@@ -13,7 +13,7 @@ from pml.schemas.catalog import ServerTools
 from pml.schemas.identifiers import INTERNAL_SERVER
 from pml.streams.bridge.admission import Admission
 from pml.streams.bridge.analyse import Analyse
-from pml.streams.bridge.builtin import CONCURRENCY, Builtin
+from pml.streams.bridge.builtin import CONCURRENCY, Builtin, Service
 from pml.streams.bridge.catalog import CatalogLink
 from pml.streams.bridge.claims import Claims
 from pml.streams.bridge.clients import Clients, clients
@@ -25,6 +25,7 @@ from pml.streams.bridge.outcomes import Outcomes
 from pml.streams.bridge.partition import Partition
 from pml.streams.bridge.partitions import Partitions
 from pml.streams.bridge.permissions_file import PermissionsWatch
+from pml.streams.bridge.predict import Predict
 from pml.streams.bridge.reaper import Reaper
 from pml.streams.bridge.recall import Recall
 from pml.streams.bridge.runner import Runner
@@ -114,9 +115,9 @@ class Bridge:
         match = Match(finder, inline, settings.capabilities.match_threshold)
         programs = Programs(settings.sandbox, self._reaper, settings.data_dir / "interpreters")
         steps = Steps(settings, kafka.tails, programs, inline)
-        builtin = Builtin(
-            {"recall": recall, "analyse": analyse, "inline": inline, "match": match, "step": steps}
-        )
+        predict = Predict(settings, finder)
+        services: dict[str, Service] = {"recall": recall, "analyse": analyse, "inline": inline}
+        builtin = Builtin({**services, "match": match, "predict": predict, "step": steps})
         runner = Runner(self._servers, settings.bridge.result_max_bytes, outcomes.send, builtin=builtin)
         dispatcher = Dispatcher(
             self._servers, self._admission(), gate, runner=runner, outcomes=outcomes, tasks=tasks
@@ -142,6 +143,7 @@ class Bridge:
             await runner.close()
             recall.close()
             analyse.close()
+            predict.close()
             await finder.close()
             await steps.close()
             for helper in helpers:

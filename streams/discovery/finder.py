@@ -120,6 +120,14 @@ class Finder:
         await self._brought_up()
         return await self._in_thread(lambda: question(self._taken()))
 
+    async def embedding(self) -> Embedding:
+        """What makes points of texts; the first time it is loaded.
+
+        Raises:
+            PrerequisiteError: it is of sentence-transformers, which is not installed.
+        """
+        return await self._in_thread(self._loaded)
+
     async def close(self) -> None:
         """Answer nothing more."""
         self._thread.shutdown(wait=False, cancel_futures=True)
@@ -153,12 +161,17 @@ class Finder:
                 known.version = None
         _take(self._library, news.records)
 
+    def _loaded(self) -> Embedding:
+        if self._embedding is None:
+            self._embedding = self._load(self._settings.discovery.model)
+        return self._embedding
+
     def _index_of(self, tenant: str) -> DiscoveryIndex:
         """The tenant's index, changed where its part of the catalog did."""
-        if self._embedding is None or self._kept is None:
-            self._embedding = self._load(self._settings.discovery.model)
-            self._kept = KeptPoints(self._settings.data_dir, self._embedding)
-        known = self._tenants.setdefault(tenant, _Indexed(DiscoveryIndex(self._embedding)))
+        embedding = self._loaded()
+        if self._kept is None:
+            self._kept = KeptPoints(self._settings.data_dir, embedding)
+        known = self._tenants.setdefault(tenant, _Indexed(DiscoveryIndex(embedding)))
         self._tenants.move_to_end(tenant)
         if len(self._tenants) > TENANTS_MAX:
             self._tenants.popitem(last=False)

@@ -1,0 +1,92 @@
+"""Sessions with the values of their runs: what arguments of the next call are learned from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import orjson
+
+from pml.clickhouse.client import Limits, Store
+from pml.clickhouse.training.selection import EARLIEST, LATEST
+from pml.processors.learning.known_sessions import KnownSession
+from pml.processors.learning.scene import Past
+
+# Nobody looks for an argument in a longer one; it is taken as one that is not known.
+VALUE_BYTES_MAX = 65_536
+RUNS_MAX = 20_000
+_LIMITS = Limits(rows=RUNS_MAX, time_s=120, result_bytes=512 << 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The latest runs of a tenant that ended in [since, until), RFC 3339; at most so many."""
+
+    tenant: str
+    since: str = EARLIEST
+    until: str = LATEST
+    most: int = RUNS_MAX
+
+
+def read_session_values(store: Store, stretch: Stretch) -> tuple[KnownSession, ...]:
+    """The sessions in the order of their first runs; of each the runs that completed, as they ended.
+
+    Raises:
+        StoreUnavailable, QueryError
+    """
+    given = {
+        "tenant": stretch.tenant,
+        "since": stretch.since,
+        "until": stretch.until,
+        "most": min(stretch.most, RUNS_MAX),
+        "value_bytes": VALUE_BYTES_MAX,
+    }
+    rows = store.query(_sql(), given, _LIMITS).as_dicts()
+    sessions: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in reversed(rows):
+        sessions.setdefault((row["session_id"], row["epoch"]), []).append(row)
+    return tuple(known for runs in sessions.values() if (known := _session(runs)).elements)
+
+
+def _sql() -> str:
+    return (files("pml.clickhouse") / "training" / "session_values.sql").read_text("utf-8")
+
+
+def _session(runs: Sequence[dict[str, Any]]) -> KnownSession:
+    """What is visible before a run is what the one before it told."""
+    known = [(element, row) for row in runs if (element := _element(row)) is not None]
+    told = [str(row["request"]) for _, row in known]
+    return KnownSession(
+        elements=tuple(element for element, _ in known),
+        texts=("", *told[:-1]) if known else (),
+        ended_ms=int(known[-1][1]["ended_ms"]) if known else 0,
+    )
+
+
+def _element(row: dict[str, Any]) -> Past | None:
+    """None where nothing can be learned of a run: it made no call, or is of no capability."""
+    tasks = [tuple(task) for task in row["tasks"]]
+    if len(tasks) == 1:
+        _, tool, arguments, result = tasks[0]
+        return Past(tool, _object(arguments), _value(result))
+    if not tasks or not row["capability_id"]:
+        return None
+    return Past(row["capability_id"], _object(row["context"]), _results(tasks))
+
+
+def _results(tasks: Iterable[tuple[Any, ...]]) -> dict[str, Any]:
+    return {task_id: _value(result) for task_id, _, _, result in tasks}
+
+
+def _object(text: str) -> dict[str, Any]:
+    found = _value(text)
+    return found if isinstance(found, dict) else {}
+
+
+def _value(text: str) -> Any:
+    try:
+        return orjson.loads(text) if text else None
+    except orjson.JSONDecodeError:
+        return None

@@ -1,0 +1,60 @@
+"""Sessions that ended, with their values, as what is learned of them: sequences, and sources of arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pml.processors.learning.argument_sources import ArgumentSources
+from pml.processors.learning.duplicates import key_hash
+from pml.processors.learning.scene import Past
+from pml.processors.learning.sessions import Sessions
+from pml.processors.learning.traces import NO_TEXT, TraceSet
+from pml.processors.learning.vocabulary import Vocabulary
+
+Schemas = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSession:
+    """Runs of a session that completed, in the order in which they ended.
+
+    `texts` has for each element what was visible of the request before it; `ended_ms` is Unix time.
+    """
+
+    elements: tuple[Past, ...]
+    texts: tuple[str, ...]
+    ended_ms: int
+
+
+def as_sequences(known: Sequence[KnownSession], descriptions: Mapping[str, str]) -> Sessions:
+    """What followed what; sessions with the same calls and arguments are of one group."""
+    names = [[element.name for element in session.elements] for session in known]
+    vocabulary = Vocabulary.of(name for each in names for name in each)
+    rows = {text: row for row, text in enumerate(dict.fromkeys(_visible(known)))}
+    groups = [key_hash([[each.name, each.arguments] for each in session.elements]) for session in known]
+    places = [rows.get(text, NO_TEXT) for session in known for text in session.texts]
+    traces = TraceSet(
+        items=vocabulary.ids([name for each in names for name in each]),
+        offsets=np.cumsum([0, *map(len, names)], dtype=np.int64),
+        outcomes=np.ones(len(known), dtype=np.float32),
+        weights=np.ones(len(known), dtype=np.float32),
+        groups=np.array(groups, dtype=np.int64),
+        times_ms=np.array([session.ended_ms for session in known], dtype=np.int64),
+        texts=np.array(places, dtype=np.int64),
+    )
+    return Sessions(vocabulary, traces, tuple(rows), descriptions)
+
+
+def learned_sources(known: Sequence[KnownSession], schemas: Schemas) -> ArgumentSources:
+    """Where arguments came from; `schemas` are those of inputs, as far as they are known."""
+    return ArgumentSources.fit(
+        [session.elements for session in known], [session.texts for session in known], schemas
+    )
+
+
+def _visible(known: Sequence[KnownSession]) -> list[str]:
+    return [text for session in known for text in session.texts if text]

@@ -1,0 +1,75 @@
+"""`pml:predict`: what a session does next, as a service of the server `pml` (spec story 12.4)."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from pml.processors.discovery.library import Library
+from pml.schemas.calls import CallRun
+from pml.schemas.errors import PMLError
+from pml.schemas.prediction import PredictRequest
+from pml.streams.discovery.finder import Finder
+from pml.streams.settings import Settings
+
+if TYPE_CHECKING:
+    from pml.streams.learning.serving import Known, Served, Serving
+
+
+class NothingKnown(PMLError):
+    """There is no model, and no session that something could be counted of."""
+
+    code = "NOTHING_KNOWN"
+    retryable = True
+
+
+class Predict:
+    """Answers with the model that was promoted last; without one, with what was counted of the latest runs.
+
+    One thread beside the loop does what takes long. What models need is imported with the first question: it
+    takes as long as the rest of a bridge's start.
+    """
+
+    def __init__(self, settings: Settings, finder: Finder) -> None:
+        self._settings, self._finder = settings, finder
+        self._thread = ThreadPoolExecutor(1, "pml-predict")
+        self._serving: Serving | None = None
+
+    async def __call__(self, run: CallRun) -> dict[str, Any]:
+        """The answer, as structured content, for the tenant of the call.
+
+        Raises:
+            ValidationError: the arguments are no `PredictRequest`.
+            NothingKnown: there is nothing to predict from yet.
+            StoreUnavailable, QueryError: there is no model, and the store does not answer.
+            BrokerUnavailable: the catalog cannot be read.
+        """
+        request, tenant = PredictRequest.model_validate(run.arguments), run.tenant
+        await self._in_thread(self._imported)
+        from pml.streams.learning.serving import answered, known_of
+
+        def known(library: Library) -> Known:
+            return known_of(library, tenant)
+
+        embedding = await self._finder.embedding()
+        found = await self._finder.look(known)
+        served: Served = await self._in_thread(lambda: self._imported().served(found, embedding))
+        if served.model is None:
+            raise NothingKnown("no model was trained, and no session has gone on yet; see: pml train")
+        answer = await self._finder.look(lambda library: answered(library, tenant, request, served))
+        return answer.model_dump(mode="json")
+
+    def close(self) -> None:
+        """Answer nothing more."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _in_thread(self, work: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def _imported(self) -> Serving:
+        if self._serving is None:
+            from pml.streams.learning.serving import Serving
+
+            self._serving = Serving(self._settings)
+        return self._serving

@@ -1,0 +1,142 @@
+"""What serves predictions: the promoted model of a tenant, or what was counted of its latest runs."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import structlog
+
+from pml.clickhouse.client import Store
+from pml.clickhouse.training.session_values import Stretch, read_session_values
+from pml.processors.discovery.library import Library
+from pml.processors.learning.known_sessions import KnownSession, as_sequences, learned_sources
+from pml.processors.learning.model import NextModel, fitted
+from pml.processors.learning.predict_answer import Filled, Question, predict_answer
+from pml.processors.learning.scene import Past
+from pml.processors.memory.embedding import Embedding
+from pml.schemas.errors import PMLError, StoreUnavailable
+from pml.schemas.prediction import PredictAnswer, PredictRequest
+from pml.streams.connection import store_url
+from pml.streams.learning.artefacts import load
+from pml.streams.settings import Settings
+
+# A tenant's model and what it knows of arguments take some megabytes; who asked longest ago makes room.
+TENANTS_MAX = 8
+# Without a model the tenant's own latest runs are counted: half a second of one core, so seldom and of few.
+COUNTED_RUNS = 300
+COUNTED_AGAIN_S = 60.0
+COUNTING = "discounting"
+STORE_TIMEOUT_S = 10
+
+Schemas = Mapping[str, Mapping[str, Any]]
+log = structlog.get_logger("pml.bridge")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the catalog says for a tenant: the promoted model, and the schemas of what tools take."""
+
+    tenant: str
+    promoted: str | None
+    schemas: Schemas
+
+
+@dataclass(slots=True)
+class Served:
+    """What answers for a tenant: a model by its id, or what was counted at a time (monotonic)."""
+
+    model: NextModel | None
+    model_id: str = ""
+    counted_at_s: float = float("-inf")
+
+
+class Serving:
+    """Keeps the models of a few tenants at hand. One thread uses it.
+
+    A model that cannot be loaded is passed over, and that is said once; counting goes on in its place.
+    """
+
+    def __init__(self, settings: Settings, counted_again_s: float = COUNTED_AGAIN_S) -> None:
+        self._settings, self._counted_again_s = settings, counted_again_s
+        self._tenants: OrderedDict[str, Served] = OrderedDict()
+        self._unfit: set[str] = set()
+        self._store: Store | None = None
+
+    def served(self, known: Known, embedding: Embedding) -> Served:
+        """What answers now; with `model` None there is nothing to predict from.
+
+        Raises:
+            StoreUnavailable, QueryError: there is no model, and the store does not answer.
+        """
+        found = self._tenants.setdefault(known.tenant, Served(None))
+        self._tenants.move_to_end(known.tenant)
+        if len(self._tenants) > TENANTS_MAX:
+            self._tenants.popitem(last=False)
+        if known.promoted is not None and self._has(found, known.promoted, embedding):
+            return found
+        now_s = time.monotonic()
+        if found.model_id or now_s - found.counted_at_s >= self._counted_again_s:
+            found.model, found.model_id, found.counted_at_s = None, "", now_s
+            found.model = self._counted(known, embedding)
+        return found
+
+    def _has(self, found: Served, model_id: str, embedding: Embedding) -> bool:
+        """Whether the promoted model answers; it is loaded where it does not yet."""
+        if found.model_id == model_id:
+            return True
+        if model_id in self._unfit:
+            return False
+        try:
+            found.model, _ = load(self._settings.models_folder, model_id, embedding)
+        except PMLError as error:
+            self._unfit.add(model_id)
+            log.error("the promoted model cannot serve; what is counted does", reason=error.message)
+            return False
+        found.model_id = model_id
+        log.info("model loaded", model=model_id, learner=found.model.learner)
+        return True
+
+    def _counted(self, known: Known, embedding: Embedding) -> NextModel | None:
+        sessions = self._latest(known.tenant)
+        if not any(len(each.elements) > 1 for each in sessions):
+            return None
+        sources = learned_sources(sessions, known.schemas)
+        return fitted(as_sequences(sessions, {}), embedding, seed=0, learner=COUNTING, arguments=sources)
+
+    def _latest(self, tenant: str) -> Sequence[KnownSession]:
+        try:
+            if self._store is None:
+                url, database = store_url(self._settings), self._settings.clickhouse.database
+                self._store = Store.connect(url, database, answer_timeout_s=STORE_TIMEOUT_S)
+            return read_session_values(self._store, Stretch(tenant, most=COUNTED_RUNS))
+        except StoreUnavailable:
+            # It may come back at another address.
+            if self._store is not None:
+                self._store.close()
+                self._store = None
+            raise
+
+
+def known_of(library: Library, tenant: str) -> Known:
+    """What the catalog says now."""
+    promoted = library.model(tenant)
+    schemas = {name: tool.input_schema for name, tool in library.tools.items()}
+    return Known(tenant, promoted.model_id if promoted else None, schemas)
+
+
+def answered(library: Library, tenant: str, request: PredictRequest, served: Served) -> PredictAnswer:
+    """What may come next; the model must be there."""
+    model = served.model
+    assert model is not None
+    past = [Past(each.name, each.arguments or {}, each.result) for each in request.past]
+
+    def fill(name: str) -> Sequence[Filled]:
+        return model.arguments.guesses(name, past, request.request, 1) if model.arguments else ()
+
+    question = Question(request, fill, partial(library.find, tenant))
+    return predict_answer(question, model, served.model_id)
