@@ -131,6 +131,7 @@ def fitted(
     embedding: Embedding,
     seed: int,
     learner: str,
+    *,
     calibration: Isotonic | None = None,
     arguments: ArgumentSources | None = None,
 ) -> NextModel:
