@@ -27,9 +27,11 @@ from pml.streams.settings import Settings
 
 # A tenant's model and what it knows of arguments take some megabytes; who asked longest ago makes room.
 TENANTS_MAX = 8
-# Without a model the tenant's own latest runs are counted: half a second of one core, so seldom and of few.
+# Without a model the tenant's own latest runs are counted, which takes up to half a second of one core. It may
+# take this share of its time, so what is counted is older the more there is of it.
 COUNTED_RUNS = 300
-COUNTED_AGAIN_S = 60.0
+COUNTING_SHARE = 0.01
+COUNTED_AGAIN_S = 1.0
 COUNTING = "discounting"
 STORE_TIMEOUT_S = 10
 
@@ -48,11 +50,11 @@ class Known:
 
 @dataclass(slots=True)
 class Served:
-    """What answers for a tenant: a model by its id, or what was counted at a time (monotonic)."""
+    """What answers for a tenant: a model by its id, or what is counted, and when again (monotonic time)."""
 
     model: NextModel | None
     model_id: str = ""
-    counted_at_s: float = float("-inf")
+    count_at_s: float = float("-inf")
 
 
 class Serving:
@@ -61,8 +63,8 @@ class Serving:
     A model that cannot be loaded is passed over, and that is said once; counting goes on in its place.
     """
 
-    def __init__(self, settings: Settings, counted_again_s: float = COUNTED_AGAIN_S) -> None:
-        self._settings, self._counted_again_s = settings, counted_again_s
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self._tenants: OrderedDict[str, Served] = OrderedDict()
         self._unfit: set[str] = set()
         self._store: Store | None = None
@@ -79,10 +81,12 @@ class Serving:
             self._tenants.popitem(last=False)
         if known.promoted is not None and self._has(found, known.promoted, embedding):
             return found
-        now_s = time.monotonic()
-        if found.model_id or now_s - found.counted_at_s >= self._counted_again_s:
-            found.model, found.model_id, found.counted_at_s = None, "", now_s
+        began_s = time.monotonic()
+        if found.model_id or began_s >= found.count_at_s:
+            found.model, found.model_id, found.count_at_s = None, "", began_s + COUNTED_AGAIN_S
             found.model = self._counted(known, embedding)
+            took_s = time.monotonic() - began_s
+            found.count_at_s = began_s + max(COUNTED_AGAIN_S, took_s / COUNTING_SHARE)
         return found
 
     def _has(self, found: Served, model_id: str, embedding: Embedding) -> bool:
