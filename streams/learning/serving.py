@@ -27,7 +27,7 @@ from pml.streams.settings import Settings
 
 # A tenant's model and what it knows of arguments take some megabytes; who asked longest ago makes room.
 TENANTS_MAX = 8
-# Without a model the tenant's own latest runs are counted, which takes up to half a second of one core. It may
+# Without a model the tenant's own latest runs are counted, for up to half a second of one core. It may
 # take this share of its time, so what is counted is older the more there is of it.
 COUNTED_RUNS = 300
 COUNTING_SHARE = 0.01
