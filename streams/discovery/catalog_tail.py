@@ -19,6 +19,8 @@ from pml.streams.sources import require_topic
 # Somebody waits for the answer. A catalog of some thousand records is read in less than a second.
 CATCH_UP_S = 5.0
 POLL_MS = 250
+# The last fetch of a read is still under way when the next question comes.
+FETCH_WAIT_MS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +60,26 @@ class CatalogTail:
         except (KafkaError, TimeoutError) as error:
             await self.close()
             raise BrokerUnavailable(f"the catalog cannot be read: {error!r}") from error
+        position = await self._consumer.position(self._pair)
+        if position < end:
+            records, position = await self._until(end)
+        return News(records, anew, position >= end)
+
+    async def _until(self, end: int) -> tuple[list[Any], int]:
+        """The records up to an offset, as far as they come in time, and where that is.
+
+        Only meanwhile anything is fetched: on the same connection the question where the topic ends would
+        wait behind a fetch that waits for records.
+        """
+        records: list[Any] = []
+        self._consumer.resume(self._pair)
         with suppress(TimeoutError):
             async with asyncio.timeout(CATCH_UP_S):
                 while await self._consumer.position(self._pair) < end:
                     found = await self._consumer.getmany(self._pair, timeout_ms=POLL_MS)
                     records += found.get(self._pair, [])
-        return News(records, anew, await self._consumer.position(self._pair) >= end)
+        self._consumer.pause(self._pair)
+        return records, await self._consumer.position(self._pair)
 
     async def close(self) -> None:
         """Close the consumer; the next read begins anew."""
@@ -73,13 +89,17 @@ class CatalogTail:
 
     async def _connected(self) -> Any:
         consumer = AIOKafkaConsumer(
-            **client_options(self._settings), enable_auto_commit=False, auto_offset_reset="earliest"
+            **client_options(self._settings),
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            fetch_max_wait_ms=FETCH_WAIT_MS,
         )
         try:
             async with broker_errors(self._settings), asyncio.timeout(CATCH_UP_S):
                 await consumer.start()
                 await require_topic(consumer, self._pair.topic)
                 consumer.assign([self._pair])
+                consumer.pause(self._pair)
                 await consumer.seek_to_beginning(self._pair)
         except TimeoutError:
             await consumer.stop()
