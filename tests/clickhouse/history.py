@@ -106,7 +106,8 @@ def _ended(task_id: str, fields: dict[str, Any]) -> dict[str, Any]:
 
 def completed(task_id: str, **fields: Any) -> TaskCompleted:
     given = {"result": {"content": [task_id]}, "result_ref": REF, "result_hash": "rh", "result_bytes": 9}
-    return TaskCompleted(**given, **({"tool_ms": 100.0, "as_of": time_of(START)} | _ended(task_id, fields)))
+    timed = {"tool_ms": 100.0, "as_of": time_of(START)}
+    return TaskCompleted(**(given | timed | _ended(task_id, fields)))
 
 
 def failed(task_id: str, **fields: Any) -> TaskFailed:

@@ -1,0 +1,130 @@
+"""`pml:predict` over a real bridge, a real broker and the embedded ClickHouse."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from pml.clickhouse.client import Store
+from pml.clickhouse.migrate import migrate
+from pml.processors.learning.known_sessions import KnownSession, as_sequences, learned_sources
+from pml.processors.learning.model import fitted
+from pml.processors.learning.scene import Past
+from pml.schemas.calls import CallEnded
+from pml.schemas.catalog import CatalogRecord, ModelRecord
+from pml.schemas.codec import encode
+from pml.schemas.prediction import PREDICT_TOOL, PastElement, PredictAnswer, PredictRequest
+from pml.streams.discovery.wordllama_embedding import WordLlamaEmbedding
+from pml.streams.learning import artefacts
+from pml.streams.settings import ClickHouseSettings
+from tests.clickhouse import history as h
+from tests.clickhouse.history import History
+from tests.streams.bridge.running import World, bridge, run, world
+
+pytest.importorskip("wordllama", reason="install requirements.lock")
+pytestmark = pytest.mark.integration
+LISTED = PastElement(name="files:list_dir", arguments={"path": "docs"}, result={"first": "docs/new.md"})
+
+
+def looked(number: int) -> KnownSession:
+    """Lists a folder, then reads what it found there."""
+    found = f"docs/{number}.md"
+    elements = (
+        Past("files:list_dir", {"path": "docs"}, {"first": found}),
+        Past("files:read_file", {"path": found}, {"text": "…"}),
+    )
+    return KnownSession(elements, ("", ""), number)
+
+
+def recorded(number: int) -> History:
+    """The same, as the log has it."""
+    session = History(f"ses_{number}", number % 3, 1_000 * number, 1_000 * number)
+    for place, element in enumerate(looked(number).elements):
+        name = f"run_{number}_{place}"
+        session.add(h.run_started(intent=None, tasks=1, layers=1), name)
+        session.add(
+            h.completed("n1", tool=element.name, arguments=element.arguments, result=element.result), name
+        )
+        session.add(h.run_completed(), name)
+    return session
+
+
+async def outcome(stack: World, tenant: str = "local") -> CallEnded:
+    """What is answered after a folder was listed."""
+    request = PredictRequest(history=("files:list_dir",), past=(LISTED,))
+    call = run(PREDICT_TOOL, tenant=tenant, arguments=request.model_dump(mode="json"), timeout_ms=60_000)
+    await stack.send(call)
+    return await stack.answer(call.call_id)
+
+
+async def answered(stack: World) -> PredictAnswer:
+    ended = await outcome(stack)
+    assert ended.status == "ok", ended.error
+    assert ended.result is not None
+    return PredictAnswer.model_validate(ended.result.structured)
+
+
+def expected(answer: PredictAnswer) -> bool:
+    """Whether the file that was found is read next."""
+    best = answer.candidates[0]
+    path: Any = answer.arguments_of(best.tasks[0])["path"]
+    return best.name == "files:read_file" and best.confidence > 0.7 and path.value == "docs/new.md"
+
+
+async def test_what_was_counted_answers_until_a_model_is_promoted(
+    kafka: str, tmp_path: Path, clickhouse_url: str, empty_store: Store, database: str
+) -> None:
+    await asyncio.to_thread(migrate, empty_store)
+    async with world(kafka, tmp_path, ["trouble"]) as stack:
+        store = ClickHouseSettings(url=SecretStr(clickhouse_url), database=database)
+        stack.settings = stack.settings.model_copy(update={"clickhouse": store})
+        async with bridge(stack):
+            nothing = await outcome(stack)
+            assert nothing.error is not None
+            assert nothing.error.code == "NOTHING_KNOWN"
+
+            for number in range(1, 21):
+                recorded(number).insert(empty_store)
+            async with asyncio.timeout(30):
+                while (await outcome(stack)).status != "ok":
+                    await asyncio.sleep(0.2)
+            counted = await answered(stack)
+            assert (counted.model, counted.learner) == ("", "discounting")
+            assert expected(counted)
+            other = await outcome(stack, "bob")
+            assert other.error is not None
+            assert other.error.code == "NOTHING_KNOWN"
+
+            model_id = await asyncio.to_thread(_trained, stack.settings.models_folder)
+            await _promote(stack, model_id)
+            served = await answered(stack)
+            assert (served.model, served.learner) == (model_id, "markov_1")
+            assert expected(served)
+
+            await _promote(stack, "mdl_000000000000")
+            assert (await answered(stack)).model == ""
+
+
+def _trained(folder: Path) -> str:
+    sessions = [looked(number) for number in range(1, 21)]
+    sources = learned_sources(sessions, {})
+    known = as_sequences(sessions, {})
+    model = fitted(known, WordLlamaEmbedding(), seed=1, learner="markov_1", arguments=sources)
+    return artefacts.write(folder, model, {"created_at": "2026-11-23T09:00:00Z"})
+
+
+async def _promote(stack: World, model_id: str) -> None:
+    data = ModelRecord(
+        model_id=model_id,
+        learner="markov_1",
+        hit_1=1.0,
+        baseline="discounting",
+        baseline_hit_1=1.0,
+        promoted_at="2026-11-23T09:00:00Z",
+    )
+    record = CatalogRecord(kind=ModelRecord.KIND, id="local", data=data)
+    await stack.send_raw(stack.topics.catalog, encode(record), record.key)
