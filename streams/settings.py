@@ -127,7 +127,7 @@ class SpeculationSettings(Group):
     ttl_s: float = Field(default=300, gt=0, le=WAIT_MAX_S)
     cache_bytes: int = Field(default=16 * MIB, ge=1024, le=1024 * MIB)
     verify: float = Field(default=0.01, ge=0, le=1)
-    predictions: Literal["on", "off"] = "on"
+    predictions: Literal["on", "off"] = "off"
 
     @field_validator("mode", "budget", "predictions", mode="before")
     @classmethod
