@@ -236,7 +236,7 @@ class Installation:
             assert numbers == list(range(len(numbers))), life
         for cause, offsets in places.items():
             assert offsets == list(range(offsets[0], offsets[0] + len(offsets))), cause
-        started = {event.data.call_id for event in events if hasattr(event.data, "deadline_at")}
+        started = {event.data.call_id for event in events if hasattr(event.data, "touches")}
         assert {call.call_id for call in await self.calls()} <= started
 
 
