@@ -32,29 +32,39 @@ class Requests:
     offsets: Places
 
 
-def read_requests(texts: Sequence[str], descriptions: Sequence[str], embedding: Embedding) -> Requests:
-    """Compare texts, and each of their clauses, with descriptions.
+class RequestReader:
+    """Compares texts, and each of their clauses, with descriptions that stay as they are.
 
     Args:
-        texts: one for each row.
         descriptions: one for each item of the vocabulary, by id; empty where there is none.
         embedding: makes the points.
     """
-    lexical = Lexical([counted(words(text)) for text in descriptions])
-    parts = [clauses(text) or [text] for text in texts]
-    told = [part for each in parts for part in each]
-    return Requests(
-        points=embedding.embed(texts),
-        lexical=_shares(lexical, texts, len(descriptions)),
-        clause_points=embedding.embed(told),
-        clause_lexical=_shares(lexical, told, len(descriptions)),
-        offsets=np.cumsum([0, *map(len, parts)], dtype=np.int64),
-    )
+
+    def __init__(self, descriptions: Sequence[str], embedding: Embedding) -> None:
+        self._lexical = Lexical([counted(words(text)) for text in descriptions])
+        self._size = len(descriptions)
+        self._embedding = embedding
+
+    def read(self, texts: Sequence[str]) -> Requests:
+        """A row for each text."""
+        parts = [clauses(text) or [text] for text in texts]
+        told = [part for each in parts for part in each]
+        return Requests(
+            points=self._embedding.embed(texts),
+            lexical=self._shares(texts),
+            clause_points=self._embedding.embed(told),
+            clause_lexical=self._shares(told),
+            offsets=np.cumsum([0, *map(len, parts)], dtype=np.int64),
+        )
+
+    def _shares(self, texts: Sequence[str]) -> Scores:
+        found = np.zeros((len(texts), self._size), dtype=np.float32)
+        for row, text in zip(found, texts, strict=True):
+            scores = self._lexical.scores(words(text))
+            row[:] = scores / max(1e-9, scores.max(initial=0.0))
+        return found
 
 
-def _shares(lexical: Lexical, texts: Sequence[str], size: int) -> Scores:
-    found = np.zeros((len(texts), size), dtype=np.float32)
-    for row, text in zip(found, texts, strict=True):
-        scores = lexical.scores(words(text))
-        row[:] = scores / max(1e-9, scores.max(initial=0.0))
-    return found
+def read_requests(texts: Sequence[str], descriptions: Sequence[str], embedding: Embedding) -> Requests:
+    """A row for each text, compared with a description for each item of the vocabulary (`RequestReader`)."""
+    return RequestReader(descriptions, embedding).read(texts)

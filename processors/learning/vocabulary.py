@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pml.processors.learning.packed_texts import packed, unpacked
 
 Ids = NDArray[np.int32]
 
@@ -63,12 +64,7 @@ class Vocabulary:
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """`name_bytes` (uint8, UTF-8, one after another) and `name_offsets` (int64, names + 1)."""
-        encoded = [name.encode() for name in self.names]
-        lengths = np.array([0, *map(len, encoded)], dtype=np.int64)
-        return {
-            "name_bytes": np.frombuffer(b"".join(encoded), dtype=np.uint8),
-            "name_offsets": np.cumsum(lengths),
-        }
+        return packed("name", self.names)
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Vocabulary:
@@ -78,5 +74,4 @@ class Vocabulary:
             KeyError: an array is missing.
             ValueError: the bytes are no UTF-8, or a name comes twice.
         """
-        told, offsets = arrays["name_bytes"].tobytes(), arrays["name_offsets"].tolist()
-        return cls(tuple(told[start:end].decode() for start, end in pairwise(offsets)))
+        return cls(unpacked("name", arrays))

@@ -1,0 +1,80 @@
+"""Every learner of the next item by name: how it is fitted, asked, and read again from arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from pml.processors.learning.candidates import Learned, Predictor
+from pml.processors.learning.cosine import Cosine
+from pml.processors.learning.discounting import Discounting
+from pml.processors.learning.markov import Markov
+from pml.processors.learning.nearest_intents import NearestIntents
+from pml.processors.learning.popularity import Popularity
+from pml.processors.learning.ranker import Ranker, Reading
+from pml.processors.learning.requests import Requests
+from pml.processors.learning.success_prior import SuccessPrior
+from pml.processors.learning.traces import TraceSet, Vectors
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """Training traces, points of the vocabulary's descriptions, all visible texts, and the seed."""
+
+    traces: TraceSet
+    points: Vectors
+    requests: Requests
+    seed: int
+
+    @property
+    def size(self) -> int:
+        """That of the vocabulary."""
+        return len(self.points)
+
+
+Learnt = Learned | Ranker
+
+
+@dataclass(frozen=True, slots=True)
+class Learner:
+    """How one is fitted, and made again of the arrays that it told.
+
+    `restored` raises ValueError where an array is missing or does not fit: train the model again.
+    """
+
+    fit: Callable[[Given], Learnt]
+    restored: Callable[[Mapping[str, NDArray[Any]]], Learnt]
+
+
+# They count, or compare texts, and weigh nothing that was learned: what a learned part has to beat. Of two
+# that are equally good the first serves, so the simpler ones come first.
+BASELINES: Mapping[str, Learner] = {
+    "popularity": Learner(lambda given: Popularity.fit(given.traces, given.size), Popularity.from_arrays),
+    "success_prior": Learner(
+        lambda given: SuccessPrior.fit(given.traces, given.size), SuccessPrior.from_arrays
+    ),
+    "markov_1": Learner(lambda given: Markov.fit(given.traces, given.size, 1), Markov.from_arrays),
+    "markov_2": Learner(lambda given: Markov.fit(given.traces, given.size, 2), Markov.from_arrays),
+    "discounting": Learner(lambda given: Discounting.fit(given.traces, given.size), Discounting.from_arrays),
+    "cosine": Learner(
+        lambda given: Cosine.fit(given.traces, given.points, given.requests.points), Cosine.from_arrays
+    ),
+}
+LEARNED: Mapping[str, Learner] = {
+    "nearest": Learner(
+        lambda given: NearestIntents.fit(given.traces, given.size, given.requests.points),
+        NearestIntents.from_arrays,
+    ),
+    "ranker": Learner(
+        lambda given: Ranker.fit(given.traces, given.points, given.requests, given.seed), Ranker.from_arrays
+    ),
+}
+LEARNERS: Mapping[str, Learner] = {**BASELINES, **LEARNED}
+
+
+def asked(learnt: Learnt, requests: Requests) -> Predictor:
+    """What was learned, with the texts that the prefixes name."""
+    return Reading(learnt, requests) if isinstance(learnt, Ranker) else learnt

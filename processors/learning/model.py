@@ -1,0 +1,162 @@
+"""The model that serves: what may come next in a session, with confidence that is how often it is right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pml.processors.learning.candidates import CANDIDATES_MOST, candidates
+from pml.processors.learning.isotonic import Isotonic
+from pml.processors.learning.learners import LEARNERS, Given, Learnt, asked
+from pml.processors.learning.packed_texts import packed, unpacked
+from pml.processors.learning.requests import RequestReader
+from pml.processors.learning.sessions import Sessions
+from pml.processors.learning.traces import NO_TEXT, Prefixes
+from pml.processors.learning.vocabulary import Vocabulary
+from pml.processors.memory.embedding import Embedding
+
+# Raised where a reader of older arrays would misread newer ones.
+FORMAT = 1
+_LEARNT, _CALIBRATION = "learnt.", "calibration."
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What may come next, a tool `server:name` or a capability `cap_…`, and how likely, 0 to 1."""
+
+    name: str
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NextModel:
+    """What serves: vocabulary, a description for each of its numbers, the learner, and its calibration.
+
+    Attributes:
+        learner: which of `LEARNERS` it is.
+        learnt: what that learned.
+        calibration: from its probabilities to how often it is right; None: they are taken as they are.
+        embedding: makes the points of requests; the one whose points the model was fitted with.
+    """
+
+    learner: str
+    vocabulary: Vocabulary
+    descriptions: tuple[str, ...]
+    learnt: Learnt
+    calibration: Isotonic | None
+    embedding: Embedding
+    _reader: RequestReader = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_reader", RequestReader(self.descriptions, self.embedding))
+
+    def candidates(
+        self, history: Sequence[str], request: str, most: int = CANDIDATES_MOST
+    ) -> tuple[Candidate, ...]:
+        """What may come next, the best first; the same question always has the same answer.
+
+        Args:
+            history: what the session called, the latest last; it may name what the model does not know.
+            request: the text that is visible of the request, empty where nothing is.
+            most: how many at most.
+
+        Raises:
+            ValueError: `most` is less than 1.
+        """
+        requests = self._reader.read([request] if request else [])
+        told = np.array([0 if request else NO_TEXT], dtype=np.int64)
+        texts = requests.points if request else np.zeros((1, self.embedding.dimensions), dtype=np.float32)
+        ends = np.array([len(history)], dtype=np.int64)
+        prefixes = Prefixes(self.vocabulary.ids(history), ends * 0, ends, texts, told)
+        found = candidates(asked(self.learnt, requests), prefixes, most)
+        scores = found.probabilities[0]
+        confidences = scores if self.calibration is None else self.calibration(scores)
+        return tuple(
+            Candidate(name, float(np.clip(confidence, 0.0, 1.0)))
+            for item, confidence in zip(found.items[0].tolist(), confidences.tolist(), strict=True)
+            if (name := self.vocabulary.name(item)) is not None
+        )
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """All of it but the embedding, of which it keeps the name."""
+        calibration = {} if self.calibration is None else self.calibration.to_arrays()
+        return {
+            "format": np.array([FORMAT]),
+            **packed("learner", (self.learner, self.embedding.name)),
+            **self.vocabulary.to_arrays(),
+            **packed("description", self.descriptions),
+            **{_LEARNT + name: array for name, array in self.learnt.to_arrays().items()},
+            **{_CALIBRATION + name: array for name, array in calibration.items()},
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], embedding: Embedding) -> NextModel:
+        """The model that `to_arrays` told.
+
+        Raises:
+            ValueError: an array is missing or does not fit, or `embedding` is another one than it was
+                fitted with: train the model again.
+        """
+        try:
+            learner, fitted_with = _head(arrays)
+            vocabulary, descriptions = Vocabulary.from_arrays(arrays), unpacked("description", arrays)
+        except (KeyError, IndexError) as error:
+            raise ValueError(f"the model has no array {error}: train it again") from None
+        if fitted_with != embedding.name:
+            raise ValueError(
+                f"the model was fitted with the embedding {fitted_with}, "
+                f"this is {embedding.name}: train it again"
+            )
+        if learner not in LEARNERS or len(descriptions) != vocabulary.size:
+            raise ValueError(f"the model is of a learner {learner!r} that this version does not have")
+        learnt = LEARNERS[learner].restored(_under(_LEARNT, arrays))
+        calibration = _under(_CALIBRATION, arrays)
+        known = Isotonic.from_arrays(calibration) if calibration else None
+        return cls(learner, vocabulary, descriptions, learnt, known, embedding)
+
+
+def fitted(
+    sessions: Sessions, embedding: Embedding, seed: int, learner: str, calibration: Isotonic | None = None
+) -> NextModel:
+    """A model of all of these sessions.
+
+    Args:
+        sessions: what to learn from, with the vocabulary that it will have.
+        embedding: makes the points of texts and descriptions.
+        seed: of whatever the learner draws.
+        learner: one of `LEARNERS`.
+        calibration: learned from sessions that the learner had not seen.
+
+    Raises:
+        KeyError: there is no such learner.
+    """
+    descriptions = sessions.described()
+    given = Given(
+        sessions.traces,
+        embedding.embed(descriptions),
+        RequestReader(descriptions, embedding).read(sessions.texts),
+        seed,
+    )
+    learnt = LEARNERS[learner].fit(given)
+    return NextModel(learner, sessions.vocabulary, descriptions, learnt, calibration, embedding)
+
+
+def _head(arrays: Mapping[str, NDArray[Any]]) -> tuple[str, str]:
+    """The names of learner and embedding.
+
+    Raises:
+        KeyError, ValueError
+    """
+    version = arrays["format"].tolist()
+    if version != [FORMAT]:
+        raise ValueError(f"the model is of format {version}, this version reads {FORMAT}: train it again")
+    learner, embedding = unpacked("learner", arrays)
+    return learner, embedding
+
+
+def _under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
