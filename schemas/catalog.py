@@ -263,6 +263,30 @@ class Edge(CatalogData):
     used_at: str = ""
 
 
+class ModelRecord(CatalogData):
+    """`pml train`, `pml model promote|rollback`: which model predicts what comes next; the record's id is `next`.
+
+    Attributes:
+        model_id: of the artefact, `mdl_` and the first digits of the hash of its bytes.
+        learner: what serves in it, by name.
+        hit_1: how often its first candidate was right on sessions that it had not seen.
+        baseline, baseline_hit_1: the best baseline, and the same of it. Live it must not do worse than that.
+        previous: what was promoted before and can be gone back to, the latest first, at most ten.
+    """
+
+    KIND = "model"
+
+    model_id: str
+    learner: str
+    hit_1: Share
+    baseline: str
+    baseline_hit_1: Share
+    promoted_at: str
+    reason: Literal["promoted", "rolled_back"] = "promoted"
+    principal: str = "local"
+    previous: tuple[str, ...] = ()
+
+
 class CatalogRecord(Record):
     """The envelope; `kind/id` is the Kafka key."""
 
@@ -290,5 +314,6 @@ CATALOG: dict[str, type[CatalogData]] = {
         CapabilityName,
         DivergenceRecord,
         Edge,
+        ModelRecord,
     )
 }

@@ -161,6 +161,12 @@ class DiscoverySettings(Group):
     model: str = Field(default=WORDLLAMA, min_length=1, max_length=500)
 
 
+class LearningSettings(Group):
+    """Where models rest that were trained; without `models_folder` in the folder `models` of `data_dir`."""
+
+    models_folder: Path | None = None
+
+
 class BridgeSettings(Group):
     """The calls of MCP servers."""
 
@@ -274,6 +280,7 @@ class Settings(BaseSettings):
     memory: MemorySettings = MemorySettings()
     capabilities: CapabilitySettings = CapabilitySettings()
     discovery: DiscoverySettings = DiscoverySettings()
+    learning: LearningSettings = LearningSettings()
     bridge: BridgeSettings = BridgeSettings()
     sandbox: SandboxSettings = SandboxSettings()
     orchestrator: OrchestratorSettings = OrchestratorSettings()
@@ -319,6 +326,11 @@ class Settings(BaseSettings):
     def topics(self) -> Topics:
         """The topic names under this prefix."""
         return Topics(self.kafka.topic_prefix)
+
+    @property
+    def models_folder(self) -> Path:
+        """Where models rest that were trained."""
+        return (self.learning.models_folder or self.data_dir / "models").expanduser().absolute()
 
     @property
     def embedded_broker(self) -> bool:

@@ -27,7 +27,7 @@ SECRETS: tuple[tuple[str, str], ...] = (
     ("clickhouse", "url"),
 )
 PATHS = ("data_dir", "mcp_servers", "mcp_permissions")
-KAFKA_PATHS = ("ssl_cafile", "ssl_certfile", "ssl_keyfile")
+GROUP_PATHS = {"kafka": ("ssl_cafile", "ssl_certfile", "ssl_keyfile"), "learning": ("models_folder",)}
 
 
 class MappingSource(PydanticBaseSettingsSource):
@@ -74,8 +74,9 @@ def toml_values() -> dict[str, Any]:
     for path in files():
         values = _read_toml(path)
         _anchor(values, PATHS, path.parent)
-        if isinstance(values.get("kafka"), dict):
-            _anchor(values["kafka"], KAFKA_PATHS, path.parent)
+        for group, names in GROUP_PATHS.items():
+            if isinstance(values.get(group), dict):
+                _anchor(values[group], names, path.parent)
     return values
 
 

@@ -88,9 +88,10 @@ def test_a_file_that_is_named_and_absent_is_an_error(monkeypatch: pytest.MonkeyP
 
 
 def test_paths_of_the_file_are_relative_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write_toml('data_dir = "data"\n', Path("project"))
+    path = write_toml('data_dir = "data"\n[learning]\nmodels_folder = "models"\n', Path("project"))
     monkeypatch.setenv("PML_CONFIG", str(path))
     settings = Settings.load()
+    assert settings.models_folder == Path.cwd() / "project" / "models"
     assert settings.data_dir == Path.cwd() / "project" / "data"
     assert settings.mcp_servers == Path.cwd() / "mcp-servers.yaml"
 

@@ -1,0 +1,84 @@
+"""A model is named by its bytes, stays as it is, and is refused where it is not what was written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from pml.processors.learning.model import NextModel, fitted
+from pml.processors.memory.embedding import HashedNgrams
+from pml.schemas.errors import ConfigurationError
+from pml.streams.learning import artefacts
+from pml.streams.learning.artefacts import ModelDamaged, ModelUnfit, NoSuchModel
+from tests.processors.learning.small_sessions import drawn_sessions
+
+EMBEDDING = HashedNgrams()
+
+
+def model(seed: int = 1, learner: str = "markov_1") -> NextModel:
+    return fitted(drawn_sessions(6, seed, by_request=False), EMBEDDING, 1, learner)
+
+
+def test_what_was_written_is_loaded_and_named_by_its_bytes(tmp_path: Path) -> None:
+    model_id = artefacts.write(
+        tmp_path / "models", model(), {"created_at": "2026-11-23T09:00:00Z", "seed": 1}
+    )
+    found, manifest = artefacts.load(tmp_path / "models", model_id, EMBEDDING)
+    assert found.candidates(["files:read"], "") == model().candidates(["files:read"], "")
+    assert (manifest["model_id"], manifest["seed"]) == (model_id, 1)
+    assert manifest["blake2b"].startswith(model_id.removeprefix("mdl_"))
+    assert sorted(file.name for file in (tmp_path / "models").iterdir()) == [
+        f"{model_id}.json",
+        f"{model_id}.npz",
+    ]
+
+
+def test_the_same_model_keeps_its_first_manifest_and_others_are_listed_newest_first(tmp_path: Path) -> None:
+    assert artefacts.list_manifests(tmp_path / "none") == []
+    first = artefacts.write(tmp_path, model(), {"created_at": "2026-11-23T09:00:00Z"})
+    assert artefacts.write(tmp_path, model(), {"created_at": "2026-11-23T11:00:00Z"}) == first
+    later = artefacts.write(tmp_path, model(2), {"created_at": "2026-11-23T10:00:00Z"})
+    assert [each["model_id"] for each in artefacts.list_manifests(tmp_path)] == [later, first]
+
+
+def test_another_byte_is_another_model(tmp_path: Path) -> None:
+    model_id = artefacts.write(tmp_path, model(), {})
+    file = tmp_path / f"{model_id}.npz"
+    told = bytearray(file.read_bytes())
+    told[len(told) // 2] ^= 1
+    file.write_bytes(told)
+    with pytest.raises(ModelDamaged, match="not what was written"):
+        artefacts.load(tmp_path, model_id, EMBEDDING)
+    file.unlink()
+    with pytest.raises(NoSuchModel, match="pml model list"):
+        artefacts.load(tmp_path, model_id, EMBEDDING)
+
+
+@pytest.mark.parametrize("told", [b"{", b"[]", orjson.dumps({"model_id": "mdl_000000000000"})])
+def test_a_manifest_of_something_else_is_damaged(told: bytes, tmp_path: Path) -> None:
+    model_id = artefacts.write(tmp_path, model(), {})
+    (tmp_path / f"{model_id}.json").write_bytes(told)
+    with pytest.raises(ModelDamaged):
+        artefacts.read_manifest(tmp_path, model_id)
+
+
+@pytest.mark.parametrize("model_id", ["mdl_000000000000", "../secret", "mdl_", ""])
+def test_what_is_not_there_is_said(model_id: str, tmp_path: Path) -> None:
+    with pytest.raises(NoSuchModel):
+        artefacts.load(tmp_path, model_id, EMBEDDING)
+
+
+def test_a_model_of_another_embedding_cannot_serve(tmp_path: Path) -> None:
+    model_id = artefacts.write(tmp_path, model(), {})
+    other = HashedNgrams()
+    other.name = "another"
+    with pytest.raises(ModelUnfit, match="train it again"):
+        artefacts.load(tmp_path, model_id, other)
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigurationError, match="cannot be written"):
+        artefacts.write(tmp_path / "file", model(), {})
