@@ -264,7 +264,7 @@ class Edge(CatalogData):
 
 
 class ModelRecord(CatalogData):
-    """`pml train`, `pml model promote|rollback`: which model predicts what comes next; the record's id is `next`.
+    """`pml train`, `pml model promote|rollback`: which model predicts what comes next; the id is `next`.
 
     Attributes:
         model_id: of the artefact, `mdl_` and the first digits of the hash of its bytes.
