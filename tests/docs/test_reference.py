@@ -238,7 +238,7 @@ def test_the_exit_code_of_each_error_of_the_command_line() -> None:
     }
     for module in (
         *("streams.local.supervisor", "streams.run_history", "streams.worker"),
-        *("streams.gateway.tokens", "streams.requeue", "streams.learning.artefacts"),
+        *("streams.gateway.tokens", "streams.requeue", "streams.learning.training"),
     ):
         import_module(f"pml.{module}")
     found = {
