@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -75,7 +75,7 @@ def train(
         note(_became(manifest, promoted=record is not None))
 
 
-def print_manifest(manifest: dict[str, Any]) -> None:
+def print_manifest(manifest: Mapping[str, Any]) -> None:
     """The table of a model's learners, which one serves and why, and what the test side said."""
     about = manifest["data"]
     title = (
@@ -94,7 +94,7 @@ def print_manifest(manifest: dict[str, Any]) -> None:
     typer.echo(f"took: {taken}")
 
 
-def learner_rows(found: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+def learner_rows(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     """A row for each learner: `*` the best baseline, `>` what serves."""
     for name, row in found["validation"].items():
         marks = f"{'> ' if name == found['serves'] else ''}{name}{' *' if name == found['baseline'] else ''}"
@@ -102,19 +102,19 @@ def learner_rows(found: dict[str, Any]) -> Iterator[tuple[str, ...]]:
         yield marks, *cells, _gain(found["gains"].get(name))
 
 
-def _cell(found: dict[str, Any]) -> str:
+def _cell(found: Mapping[str, Any]) -> str:
     low, high = found["interval"]
     return f"{found['mean']:.3f} [{low:.3f}, {high:.3f}]"
 
 
-def _gain(found: dict[str, Any] | None) -> str:
+def _gain(found: Mapping[str, Any] | None) -> str:
     if found is None:
         return ""
     low, high = found["interval"]
     return f"{found['hit_1']:+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
-def _tested(test: dict[str, Any], serves: str) -> str:
+def _tested(test: Mapping[str, Any], serves: str) -> str:
     if "learners" not in test:
         return "test side: it asks nothing, so nobody looked at it"
     hits = _cell(test["learners"][serves]["hit_1"])
@@ -124,7 +124,7 @@ def _tested(test: dict[str, Any], serves: str) -> str:
     )
 
 
-def _became(manifest: dict[str, Any], *, promoted: bool) -> str:
+def _became(manifest: Mapping[str, Any], *, promoted: bool) -> str:
     model_id = manifest["model_id"]
     return f"{model_id} serves from now on" if promoted else f"`pml model promote {model_id}` lets it serve"
 

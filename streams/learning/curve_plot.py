@@ -12,19 +12,14 @@ INCHES = (7.0, 4.2)
 
 
 def draw_curve(manifest: Mapping[str, Any], path: Path) -> None:
-    """Write the picture of a manifest's curve as PNG.
+    """Write the picture of a manifest that has a curve as PNG.
 
     Raises:
-        ConfigurationError: the manifest has no curve, or the file cannot be written.
+        ConfigurationError: the file cannot be written.
     """
     from matplotlib.figure import Figure
 
     curve = manifest["learning_curve"]
-    if curve is None:
-        raise ConfigurationError(
-            f"{manifest['model_id']} was trained before without a curve, and a model stays as it is; "
-            "train with another --seed for a picture"
-        )
     figure = Figure(figsize=INCHES, layout="constrained")
     place: Any = figure.subplots()
     for name, hits in curve["hits"].items():

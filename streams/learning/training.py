@@ -42,7 +42,7 @@ class NothingToLearn(PMLError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trained:
-    """What was made, with its manifest as it lies in the folder."""
+    """What was made and what this training says of it; the folder keeps what the first one said."""
 
     model: NextModel
     manifest: Mapping[str, Any]
@@ -85,8 +85,7 @@ def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases
         "learning_curve": None if curve is None else asdict(curve),
         "phases_s": phases.as_dict(),
     }
-    model_id = artefacts.write(folder, model, manifest)
-    return Trained(model, artefacts.read_manifest(folder, model_id))
+    return Trained(model, {**manifest, "model_id": artefacts.write(folder, model, manifest)})
 
 
 def judge_all(sessions: Sessions, embedding: Embedding, seed: int, phases: Phases) -> Verdict:
