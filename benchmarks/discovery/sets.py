@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import gzip
 import random
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
-from pml.processors.discovery.documents import Document, tool_document
+from pml.processors.discovery.documents import Document
 from pml.processors.memory.embedding import Vectors
+from pml.streams.learning.data_sets import documents_of, rows_of
 
 NAMES = (
     "metatool_toole",
@@ -67,21 +66,6 @@ def requests_of(folder: Path, name: str) -> list[Request]:
     return [Request(row["intent"], tuple(row["tools"])) for row in rows if row["intent"] and row["tools"]]
 
 
-def documents_of(folder: Path, name: str) -> list[Document]:
-    """The tools of a data set, ascending by id."""
-    rows = rows_of(folder / name, "tools.jsonl")
-    return sorted((_document(row) for row in rows), key=lambda found: found.id)
-
-
-def rows_of(folder: Path, name: str) -> Iterator[dict[str, Any]]:
-    """The lines of a file, or of the packed one beside it, in their order."""
-    packed = folder / f"{name}.gz"
-    opened: Callable[..., Any] = gzip.open if packed.exists() else open
-    with opened(packed if packed.exists() else folder / name, "rb") as lines:
-        for line in lines:
-            yield orjson.loads(line)
-
-
 def load(folder: Path, name: str, most: int, seed: int) -> DataSet:
     """A data set with at most so many of its cases, drawn with the seed."""
     documents = documents_of(folder, name)
@@ -117,16 +101,6 @@ def folds(of: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
         fold_of[name] = held.index(min(held))
         held[fold_of[name]] += sizes[name]
     return np.array([fold_of[name] for name in of.tolist()])
-
-
-def _document(row: dict[str, Any]) -> Document:
-    outputs = row.get("output") or row.get("outputs") or ()
-    return tool_document(
-        row["tool_id"],
-        row.get("description") or "",
-        row.get("input_schema"),
-        {"properties": dict.fromkeys(outputs)},
-    )
 
 
 def _case(row: dict[str, Any], numbers: dict[str, int]) -> Case:

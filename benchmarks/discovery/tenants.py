@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.discovery.sets import Request, documents_of, requests_of
+from benchmarks.discovery.sets import Request, requests_of
 from pml.processors.capabilities.intents import with_intent
 from pml.processors.discovery.documents import Document, capability_document
 from pml.processors.discovery.history import Past
@@ -17,6 +17,7 @@ from pml.processors.discovery.index import DiscoveryIndex
 from pml.processors.discovery.match_fitting import Meant
 from pml.processors.discovery.matching import Candidate, evidence
 from pml.processors.memory.embedding import Embedding
+from pml.streams.learning.data_sets import documents_of
 
 # tau_sessions is left out: several agents did the same tasks there, each with other calls. Sets in which no
 # two requests have the same calls have only intents that no capability fits.

@@ -14,14 +14,15 @@ from rich.progress import Progress
 
 from benchmarks.datasets import VARIABLE, datasets_place
 from benchmarks.figures import Figure
-from benchmarks.learning.learners import LEARNERS
-from benchmarks.learning.measure import FOLDS, judged, row_of
-from benchmarks.learning.sets import VISIBLE
+from benchmarks.learning.measure import measure, row_of
 from benchmarks.learning.table import show
 from benchmarks.machine import OthersWatch
 from benchmarks.plan import planned
 from benchmarks.report import Result
+from pml.processors.learning.judging import FOLDS
+from pml.processors.learning.learners import LEARNERS
 from pml.streams.discovery.wordllama_embedding import WordLlamaEmbedding
+from pml.streams.learning.data_sets import VISIBLE
 
 NAME = "learning"
 SEED = 1
@@ -72,10 +73,10 @@ def _names(sets: str) -> tuple[str, ...]:
 def _rows(folder: Path, names: Sequence[str], seed: int) -> list[dict[str, Any]]:
     embedding, rows = WordLlamaEmbedding(), []
     with Progress(console=Console(stderr=True)) as progress:
-        task = progress.add_task(NAME, total=len(names) * FOLDS)
+        task = progress.add_task(NAME, total=len(names) * FOLDS * len(LEARNERS))
         for name in names:
             progress.update(task, description=name)
-            found = judged(folder, name, embedding, seed, lambda: progress.advance(task))
+            found = measure(folder, name, embedding, seed, lambda learner: progress.advance(task))
             rows.append(row_of(found, seed))
     return rows
 

@@ -54,6 +54,32 @@ def by_time(groups: Column, times_ms: Column, test_share: float) -> Sides:
     return np.where(late, np.where(first[of] < cut, LEFT_OUT, TEST), TRAINING).astype(np.int8)
 
 
+def by_hash(groups: Column, test_share: float, seed: int) -> Sides:
+    """int8 [traces]: `TEST` or `TRAINING` by group and seed alone, so traces that come later move none.
+
+    Args:
+        groups: int64 [traces], equal in every process for what is a near-duplicate.
+        test_share: of the groups, from 0 up to but without 1.
+        seed: draws other groups.
+
+    Raises:
+        ValueError: `test_share` is not in [0, 1).
+    """
+    if not 0 <= test_share < 1:
+        raise ValueError("the share of the test is at least 0 and less than 1")
+    drawn = mixed(groups.view(np.uint64) ^ mixed(np.array([seed], dtype=np.int64).view(np.uint64)))
+    shares = (drawn >> np.uint64(11)).astype(np.float64) / 2.0**53
+    return np.where(shares < test_share, TEST, TRAINING).astype(np.int8)
+
+
+def mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """uint64: each scrambled, one to one, so that near values lie far apart (SplitMix64, Steele 2014)."""
+    found = values + np.uint64(0x9E3779B97F4A7C15)
+    found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return found ^ (found >> np.uint64(31))
+
+
 def leaks(groups: Column, sides: Column | Sides) -> Column:
     """Groups, ascending, that lie on more than one side; of what was left out nothing is asked."""
     kept = sides != LEFT_OUT

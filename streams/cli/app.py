@@ -24,6 +24,7 @@ from pml.streams.cli import (
     mcp,
     memory,
     metrics,
+    model,
     query,
     replay,
     run,
@@ -35,6 +36,7 @@ from pml.streams.cli import (
     thresholds,
     token,
     tools,
+    train,
     worker,
 )
 from pml.streams.cli.exits import INTERRUPTED, exit_code
@@ -90,7 +92,7 @@ def _root(
 COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     RUNNING: (stack.up, stack.down, stack.status, doctor.doctor, worker.worker),
     WORKING: (submit.submit, discover.discover, demo.demo, analyze.analyze, mcp.mcp),
-    LOOKING: (query.query, metrics.metrics, replay.replay),
+    LOOKING: (query.query, metrics.metrics, replay.replay, train.train),
     OPERATING: (config.config, init.init, store.migrate),
 }
 for panel, commands in COMMANDS.items():
@@ -103,6 +105,7 @@ for panel, name, group in (
     (LOOKING, "events", events.app),
     (LOOKING, "export", export.app),
     (LOOKING, "memory", memory.app),
+    (LOOKING, "model", model.app),
     (LOOKING, "dlq", dlq.app),
     (OPERATING, "tools", tools.app),
     (OPERATING, "token", token.app),

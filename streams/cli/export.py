@@ -51,8 +51,8 @@ def traces(
     kind = _kind(to, file)
     selection = Selection(
         tenant,
-        _moment(since, "--since") or EARLIEST,
-        _moment(until, "--until") or LATEST,
+        moment(since, "--since") or EARLIEST,
+        moment(until, "--until") or LATEST,
         validation,
         test,
         seed,
@@ -76,7 +76,7 @@ def _kind(to: str | None, file: Path) -> str:
     return kind
 
 
-def _moment(text: str | None, option: str) -> str | None:
+def moment(text: str | None, option: str) -> str | None:
     """A time in UTC with microseconds, as the store compares it.
 
     Raises:

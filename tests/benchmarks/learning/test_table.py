@@ -10,9 +10,9 @@ import typer
 from rich.console import Console
 
 from benchmarks.learning.__main__ import _figures, _names
-from benchmarks.learning.learners import LEARNERS
-from benchmarks.learning.sets import VISIBLE
 from benchmarks.learning.table import show
+from pml.processors.learning.learners import LEARNERS
+from pml.streams.learning.data_sets import VISIBLE
 
 
 def row(hits: float) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def row(hits: float) -> dict[str, Any]:
         "unseen": 0.25,
         "visible": "nothing",
         "ways": dict.fromkeys(LEARNERS, measured),
-        "best_counting": "Markov 2",
+        "best_counting": "markov_2",
         "reached_before": {"hit_1": 0.3, "hit_3": 0.4},
         "gains": {"ranker": {"hit_1": 0.1, "interval": (-0.05, 0.2)}},
     }
@@ -34,7 +34,7 @@ def test_a_table_has_every_learner_and_marks_the_best_by_counting() -> None:
     show([row(0.5)], Console(file=told, width=160))
     lines = told.getvalue().splitlines()
     assert all(any(name in line for line in lines) for name in LEARNERS)
-    assert any("Markov 2 *" in line and "0.500 [0.500, 0.500]" in line for line in lines)
+    assert any("markov_2 *" in line and "0.500 [0.500, 0.500]" in line for line in lines)
     assert any("small (1,234, 25%)" in line for line in lines)
     assert any("ranker − *" in line and "+0.100 [-0.050, +0.200]" in line for line in lines)
     assert "small: visible was nothing" in lines

@@ -1,23 +1,28 @@
-"""Recorded workflows as traces: only the open part, with the text that was visible before each call."""
+"""Recorded workflows of others as sessions: only the open part, with the text that was visible before a call.
+
+A folder for each set, with `tools.jsonl` and `workflows.dev.jsonl` (or packed, `….gz`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import gzip
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
-from benchmarks.discovery.sets import documents_of, rows_of
-from pml.processors.discovery.documents import Document
+from pml.processors.discovery.documents import Document, tool_document
 from pml.processors.learning.duplicates import Groups, joined, key_hash, trace_hash
+from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.traces import NO_TEXT, TraceSet
 from pml.processors.learning.vocabulary import Vocabulary
 
-OPEN_PART = "workflows.dev.jsonl"
+OPEN_PART, TOOLS = "workflows.dev.jsonl", "tools.jsonl"
 
 Row = Mapping[str, Any]
 
@@ -58,31 +63,18 @@ VISIBLE: Mapping[str, Visible] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RecordedSet:
-    """One data set. `texts` are distinct, `text_rows` names one for each call, trace after trace."""
+    """One data set; its traces are the sessions, each called one tool after another."""
 
     name: str
     visible: str
-    documents: tuple[Document, ...]
-    calls: tuple[tuple[str, ...], ...]
-    groups: Groups
-    outcomes: NDArray[np.float32]
-    texts: tuple[str, ...]
-    text_rows: NDArray[np.int64]
+    sessions: Sessions
 
-    def traces(self, vocabulary: Vocabulary) -> TraceSet:
-        """All traces in the numbers of a vocabulary; the data says no times."""
-        items = [vocabulary.ids(called) for called in self.calls]
-        return TraceSet(
-            items=np.concatenate(items),
-            offsets=np.cumsum([0, *map(len, items)], dtype=np.int64),
-            outcomes=self.outcomes,
-            weights=np.ones(len(items), dtype=np.float32),
-            groups=self.groups,
-            times_ms=np.zeros(len(items), dtype=np.int64),
-            texts=self.text_rows,
-        )
+
+def named_sets(folder: Path) -> tuple[str, ...]:
+    """The sets that a folder holds and of which is known what was visible, in a fixed order."""
+    return tuple(name for name in VISIBLE if (folder / name).is_dir())
 
 
 def recorded(folder: Path, name: str) -> RecordedSet:
@@ -90,21 +82,26 @@ def recorded(folder: Path, name: str) -> RecordedSet:
 
     Raises:
         KeyError: it is no set of which is known what was visible.
+        OSError: its files cannot be read.
     """
     visible = VISIBLE[name]
     rows = [row for row in rows_of(folder / name, OPEN_PART) if row["tools"]]
+    documents = documents_of(folder, name)
     told = [visible.before(row, place) for row in rows for place in range(len(row["tools"]))]
     numbers = {text: number for number, text in enumerate(sorted(set(told) - {""}))}
-    return RecordedSet(
-        name=name,
-        visible=visible.told,
-        documents=tuple(documents_of(folder, name)),
-        calls=tuple(tuple(row["tools"]) for row in rows),
-        groups=joined([_hashes(map(_same, rows)), _hashes(kept_together(name, row) for row in rows)]),
+    vocabulary = Vocabulary.of({document.id for document in documents}.union(*(row["tools"] for row in rows)))
+    items = [vocabulary.ids(row["tools"]) for row in rows]
+    traces = TraceSet(
+        items=np.concatenate(items) if items else np.zeros(0, dtype=np.int32),
+        offsets=np.cumsum([0, *map(len, items)], dtype=np.int64),
         outcomes=np.array([row.get("reward", 1.0) for row in rows], dtype=np.float32),
-        texts=tuple(numbers),
-        text_rows=np.array([numbers.get(text, NO_TEXT) for text in told], dtype=np.int64),
+        weights=np.ones(len(items), dtype=np.float32),
+        groups=_groups(name, rows),
+        times_ms=np.zeros(len(items), dtype=np.int64),
+        texts=np.array([numbers.get(text, NO_TEXT) for text in told], dtype=np.int64),
     )
+    texts = {document.id: document.text for document in documents}
+    return RecordedSet(name, visible.told, Sessions(vocabulary, traces, tuple(numbers), texts, tuple(texts)))
 
 
 def kept_together(name: str, row: Row) -> Hashable:
@@ -120,6 +117,24 @@ def kept_together(name: str, row: Row) -> Hashable:
     return own.get(name, lambda: row["id"])()
 
 
+def documents_of(folder: Path, name: str) -> list[Document]:
+    """The tools of a data set, ascending by id."""
+    return sorted((_document(row) for row in rows_of(folder / name, TOOLS)), key=lambda found: found.id)
+
+
+def rows_of(folder: Path, name: str) -> Iterator[dict[str, Any]]:
+    """The lines of a file, or of the packed one beside it, in their order."""
+    packed = folder / f"{name}.gz"
+    opened: Callable[..., Any] = gzip.open if packed.exists() else open
+    with opened(packed if packed.exists() else folder / name, "rb") as lines:
+        for line in lines:
+            yield orjson.loads(line)
+
+
+def _groups(name: str, rows: list[dict[str, Any]]) -> Groups:
+    return joined([_hashes(map(_same, rows)), _hashes(kept_together(name, row) for row in rows)])
+
+
 def _same(row: Row) -> int:
     places = {task["id"]: place for place, task in enumerate(row["tasks"])}
     edges = [(places[one], places[other]) for one, other in row["edges"]]
@@ -132,7 +147,11 @@ def _hashes(values: Any) -> NDArray[np.int64]:
     )
 
 
-def descriptions_of(vocabulary: Vocabulary, documents: Sequence[Document]) -> list[str]:
-    """The text of each item by id; empty where the catalog has none, and of what is unknown."""
-    texts = {document.id: document.text for document in documents}
-    return ["", *(texts.get(name, "") for name in vocabulary.names)]
+def _document(row: dict[str, Any]) -> Document:
+    outputs = row.get("output") or row.get("outputs") or ()
+    return tool_document(
+        row["tool_id"],
+        row.get("description") or "",
+        row.get("input_schema"),
+        {"properties": dict.fromkeys(outputs)},
+    )

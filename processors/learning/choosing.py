@@ -1,0 +1,111 @@
+"""Which learner serves: the best baseline, unless something learned is surely better (DESIGN §7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pml.processors.learning.isotonic import Isotonic
+from pml.processors.learning.judging import Judged, Scored, gain
+from pml.processors.learning.learners import BASELINES, LEARNED
+from pml.processors.learning.reliability import brier, reliability
+
+Column = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`serves` and the best `baseline`, by name; `gains`: of each that was learned over that baseline."""
+
+    serves: str
+    baseline: str
+    gains: Mapping[str, Mapping[str, Any]]
+    reason: str
+
+
+def choose(judged: Judged, seed: int) -> Choice:
+    """The best baseline, or what was learned and is right more often, the whole 95 % interval above 0.
+
+    The best is by hit@1, then by hit@3; of equal ones the simpler one.
+
+    Raises:
+        ValueError: there are no questions, or no baseline was judged.
+    """
+    ways = judged.ways
+    baseline = max((name for name in BASELINES if name in ways), key=lambda name: _standing(ways[name]))
+    best = ways[baseline].quality
+    gains = {name: gain(ways[name].quality, best, judged.clusters, seed) for name in LEARNED if name in ways}
+    better = [name for name, found in gains.items() if found["interval"][0] > 0]
+    if better:
+        serves = max(better, key=lambda name: _standing(ways[name]))
+        reason = f"{serves} is right more often than {baseline}, the best baseline: {_told(gains[serves])}"
+        return Choice(serves, baseline, gains, reason)
+    closest = max(gains, key=lambda name: _standing(ways[name]), default=None)
+    reason = f"{baseline} is the best baseline"
+    if closest is not None:
+        reason += f", and {closest} is not surely better: {_told(gains[closest])}"
+    return Choice(baseline, baseline, gains, reason)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calibrated:
+    """A calibration, and what it does on questions that it had not seen, as JSON-serialisable values."""
+
+    calibration: Isotonic
+    report: Mapping[str, Any]
+
+
+def calibrate(found: Scored, fold: NDArray[np.int64]) -> Calibrated:
+    """Learn how often candidates with a score are right; judged on the first candidates, fold by fold.
+
+    Args:
+        found: what the learner said of questions that it had not seen.
+        fold: int64 [questions], of each; what is said of one fold was learned of the others.
+
+    Raises:
+        ValueError: nothing was named in any question.
+    """
+    first, right = found.scores[:, 0], found.right[:, 0]
+    after = first.copy()
+    for held in np.unique(fold):
+        others = fold != held
+        if np.any(found.scores[others] > 0):
+            after[~others] = _fitted(found, others)(first[~others])
+    calibration = _fitted(found, np.ones(len(fold), dtype=np.bool_))
+    named = first > 0
+    report = {"before": _report(first[named], right[named]), "after": _report(after[named], right[named])}
+    return Calibrated(calibration, report)
+
+
+def _fitted(found: Scored, questions: NDArray[np.bool_]) -> Isotonic:
+    scores, right = found.scores[questions], found.right[questions]
+    named = scores > 0
+    return Isotonic.fit(scores[named], right[named])
+
+
+def _report(confidences: Column, right: NDArray[np.bool_]) -> dict[str, Any]:
+    said = np.clip(confidences, 0.0, 1.0)
+    curve = reliability(said, right)
+    return {
+        "brier": round(brier(said, right), 4),
+        "expected_error": round(curve.expected_error, 4),
+        "curve": {
+            "counts": curve.counts.tolist(),
+            "confidences": np.round(curve.confidences, 4).tolist(),
+            "rates": np.round(curve.rates, 4).tolist(),
+        },
+    }
+
+
+def _standing(found: Scored) -> tuple[float, float]:
+    means = found.quality.means()
+    return means["hit_1"], means["hit_3"]
+
+
+def _told(found: Mapping[str, Any]) -> str:
+    low, high = found["interval"]
+    return f"{found['hit_1']:+.3f} [{low:+.3f}, {high:+.3f}] in hit@1"

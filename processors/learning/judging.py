@@ -1,0 +1,160 @@
+"""Every learner beside every other on the same questions, asked of those who saw nothing like them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pml.processors.learning.candidates import Candidates, candidates
+from pml.processors.learning.evaluation import Quality, quality
+from pml.processors.learning.intervals import interval, paired_interval, resampled_means
+from pml.processors.learning.learners import LEARNERS, Given, Learner, asked
+from pml.processors.learning.requests import read_requests
+from pml.processors.learning.sessions import Sessions
+from pml.processors.learning.splits import folds
+from pml.processors.learning.vocabulary import UNKNOWN
+from pml.processors.memory.embedding import Embedding
+
+FOLDS = 5
+
+Places = NDArray[np.int64]
+Told = Callable[[str], None]
+Learners = Mapping[str, Learner]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """What a learner said of each question: `quality` of the candidates, and every candidate's score.
+
+    `scores` float64 and `right` bool, both [questions, places], 0 where nothing is named.
+    """
+
+    quality: Quality
+    scores: NDArray[np.float64]
+    right: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """All learners on the same questions, every item but the first of a session.
+
+    `clusters` int64 [questions]: the group of each; `fold` int64: who was not asked what it had seen;
+    `unseen` bool: what came had never been called by whom the learners saw.
+    """
+
+    ways: Mapping[str, Scored]
+    clusters: Places
+    fold: Places
+    unseen: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.clusters)
+
+
+def judge(
+    sessions: Sessions,
+    embedding: Embedding,
+    seed: int,
+    *,
+    learners: Learners = LEARNERS,
+    told: Told = lambda name: None,
+) -> Judged:
+    """Ask for each item once, of learners that saw no session of its group: five folds over groups.
+
+    Args:
+        sessions: to learn from and to ask about.
+        embedding: makes the points of texts.
+        seed: of folds and learners.
+        learners: by name.
+        told: called with each learner's name when it has answered in one of the folds.
+
+    Raises:
+        ValueError: there are fewer than two groups: nothing would be unseen.
+    """
+    groups = len(np.unique(sessions.traces.groups))
+    count = min(FOLDS, groups)
+    fold = folds(sessions.traces.groups, count, seed)
+    parts = []
+    for held in range(count):
+        training, held_out = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
+        parts.append(ask(sessions, training, held_out, embedding, seed=seed, learners=learners, told=told))
+    ways = {name: _joined([part.ways[name] for part in parts]) for name in learners}
+    of = np.repeat(np.arange(count), [len(part) for part in parts])
+    clusters, unseen = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("clusters", "unseen")
+    )
+    return Judged(ways, clusters, of, unseen)
+
+
+def ask(
+    sessions: Sessions,
+    training: Places,
+    held_out: Places,
+    embedding: Embedding,
+    *,
+    seed: int,
+    learners: Learners = LEARNERS,
+    told: Told = lambda name: None,
+) -> Judged:
+    """Fit on some sessions, int64 rows, and ask about others."""
+    known = sessions.known_from(training)
+    descriptions = known.described()
+    requests = read_requests(known.texts, descriptions, embedding)
+    given = Given(known.traces.selected(training), embedding.embed(descriptions), requests, seed)
+    others = known.traces.selected(held_out)
+    places = others.positions()
+    prefixes, targets = others.prefixes(places, requests.points), others.items[places]
+    ways = {}
+    for name, learner in learners.items():
+        ways[name] = scored(candidates(asked(learner.fit(given), requests), prefixes), targets)
+        told(name)
+    seen = np.isin(targets, given.traces.items) & (targets != UNKNOWN)
+    return Judged(ways, others.groups[others.owners[places]], np.zeros(len(places), np.int64), ~seen)
+
+
+def scored(named: Candidates, targets: NDArray[np.int32]) -> Scored:
+    """Candidates beside what came, int32 [questions]."""
+    right = (named.items == targets[:, None]) & (targets != UNKNOWN)[:, None]
+    return Scored(quality(named, targets), named.probabilities, right)
+
+
+def measured(found: Quality, clusters: Places, seed: int) -> dict[str, Any]:
+    """hit@1, hit@3, MRR and Brier, each a mean with its 95 % interval, as JSON-serialisable values.
+
+    Raises:
+        ValueError: there are no questions.
+    """
+    columns = (found.hit_1, found.hit_3, found.reciprocal_rank, found.brier)
+    return {
+        name: {
+            "mean": round(mean, 4),
+            "interval": rounded(interval(resampled_means(column, clusters, seed))),
+        }
+        for (name, mean), column in zip(found.means().items(), columns, strict=True)
+    }
+
+
+def gain(one: Quality, other: Quality, clusters: Places, seed: int) -> dict[str, Any]:
+    """How much more often the first candidate of one is right, with the paired 95 % interval."""
+    return {
+        "hit_1": round(float(one.hit_1.mean() - other.hit_1.mean()), 4),
+        "interval": rounded(paired_interval(one.hit_1, other.hit_1, clusters, seed)),
+    }
+
+
+def rounded(ends: tuple[float, float]) -> tuple[float, float]:
+    """To four digits."""
+    return round(ends[0], 4), round(ends[1], 4)
+
+
+def _joined(parts: list[Scored]) -> Scored:
+    qualities = [part.quality for part in parts]
+    joined = Quality(
+        *(np.concatenate([getattr(each, column.name) for each in qualities]) for column in fields(Quality))
+    )
+    scores, right = (np.concatenate([getattr(part, name) for part in parts]) for name in ("scores", "right"))
+    return Scored(joined, scores, right)

@@ -1,0 +1,119 @@
+"""Sessions out of the columns of a training set (docs/guide/training-set.md): no object a run.
+
+A session goes on from run to run: its items are what the runs were, in the order in which they ended. A run
+of several calls is its capability, a run of one is the tool of that. Of the request is visible, before an
+item, what the run before it was for: what the next one is for nobody knows until it begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pml.processors.learning.grouping import summed
+from pml.processors.learning.sessions import Sessions
+from pml.processors.learning.splits import mixed
+from pml.processors.learning.traces import NO_TEXT, TraceSet
+from pml.processors.learning.vocabulary import Vocabulary
+
+# What a run counts that tried out a hypothetical path, and one that a mock answered.
+EXPLORATORY_WEIGHT = 0.5
+MOCKED_WEIGHT = 0.25
+
+Columns = Mapping[str, NDArray[Any]]
+Places = NDArray[np.int64]
+
+
+def sessions_of(columns: Columns, descriptions: Mapping[str, str], listed: Collection[str] = ()) -> Sessions:
+    """Runs that made no call are passed over; one of several calls that has no id is there, but unknown.
+
+    Args:
+        columns: of traces and calls, as the training set has them.
+        descriptions: of tools and capabilities, in words.
+        listed: what may come next although nobody called it yet.
+    """
+    runs = np.flatnonzero(np.diff(columns["offsets"]) > 0)
+    runs = runs[_order(columns, runs)]
+    starts = _starts(columns, runs)
+    offsets = np.append(starts, len(runs)).astype(np.int64)
+    vocabulary, items = _items(columns, runs, listed)
+    texts, visible = _visible(columns, runs, starts)
+    owners = np.repeat(np.arange(len(starts)), np.diff(offsets))
+    traces = TraceSet(
+        items=items,
+        offsets=offsets,
+        outcomes=_means(columns["success"][runs].astype(np.float64), owners, len(starts)),
+        weights=_means(_weights(columns)[runs], owners, len(starts)),
+        groups=_groups(columns["group"][runs], starts, owners, len(starts)),
+        times_ms=(columns["ended_at_us"][runs] // 1_000)[offsets[1:] - 1].astype(np.int64),
+        texts=visible,
+    )
+    return Sessions(vocabulary, traces, texts, descriptions, listed)
+
+
+def _order(columns: Columns, runs: Places) -> Places:
+    """Session by session, and in each the runs as they ended."""
+    keys = ("log_offset", "ended_at_us", "epoch", "session_id", "tenant")
+    return np.lexsort([columns[name][runs] for name in keys])
+
+
+def _starts(columns: Columns, runs: Places) -> Places:
+    """Where another session begins."""
+    if len(runs) == 0:
+        return np.zeros(0, dtype=np.int64)
+    other = np.zeros(len(runs) - 1, dtype=np.bool_)
+    for name in ("tenant", "session_id", "epoch"):
+        column = columns[name][runs]
+        other |= column[1:] != column[:-1]
+    return np.concatenate(([0], np.flatnonzero(other) + 1))
+
+
+def _items(columns: Columns, runs: Places, listed: Collection[str]) -> tuple[Vocabulary, NDArray[np.int32]]:
+    capabilities, tools = columns["capability_words"].tolist(), columns["tool_words"].tolist()
+    first = columns["offsets"][runs]
+    alone = np.diff(columns["offsets"])[runs] == 1
+    called = columns["tool"][np.minimum(first, max(0, len(columns["tool"]) - 1))]
+    words = np.where(alone, called, len(tools) + columns["capability"][runs])
+    names = [*tools, *capabilities]
+    used = {names[word] for word in np.unique(words).tolist()} - {""}
+    vocabulary = Vocabulary.of({*used, *listed})
+    return vocabulary, vocabulary.ids(names)[words]
+
+
+def _visible(columns: Columns, runs: Places, starts: Places) -> tuple[tuple[str, ...], Places]:
+    """The texts, and for each item the row of what was visible before it."""
+    if len(runs) == 0:
+        return (), np.zeros(0, dtype=np.int64)
+    words = columns["intent_words"]
+    before = np.roll(columns["intent"][runs], 1)
+    told = words[before] != ""
+    told[starts] = False
+    used, rows = np.unique(before[told], return_inverse=True)
+    visible = np.full(len(runs), NO_TEXT, dtype=np.int64)
+    visible[told] = rows
+    return tuple(words[used].tolist()), visible
+
+
+def _weights(columns: Columns) -> NDArray[np.float64]:
+    """Of each run."""
+    offsets = columns["offsets"]
+    owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    mocked = summed(columns["call_mocked"].astype(np.float64), owners, len(offsets) - 1) > 0
+    real = np.where(columns["exploratory"] > 0, EXPLORATORY_WEIGHT, 1.0)
+    return np.where(mocked, MOCKED_WEIGHT, real)
+
+
+def _means(values: NDArray[np.float64], owners: Places, count: int) -> NDArray[np.float32]:
+    return (summed(values, owners, count) / np.bincount(owners, minlength=count)).astype(np.float32)
+
+
+def _groups(of_runs: NDArray[Any], starts: Places, owners: Places, count: int) -> Places:
+    """Sessions whose runs are near-duplicates of each other, one after another, have the same."""
+    within = np.arange(len(of_runs)) - starts[owners]
+    hashes = mixed(of_runs.astype(np.uint64) + within.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    found = np.zeros(count, dtype=np.uint64)
+    np.add.at(found, owners, hashes)
+    return found.view(np.int64)

@@ -1,0 +1,101 @@
+"""From sessions to the model that serves: judged, chosen, calibrated, fitted, and examined once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pml.processors.learning.choosing import Calibrated, Choice, calibrate, choose
+from pml.processors.learning.judging import Judged, Told, ask, gain, judge, measured
+from pml.processors.learning.learners import LEARNERS
+from pml.processors.learning.reliability import brier
+from pml.processors.learning.sessions import Sessions
+from pml.processors.learning.splits import TEST, TRAINING, by_hash
+from pml.processors.memory.embedding import Embedding
+
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Split:
+    """Rows of sessions, int64; groups lie on one side. `test_hash` names the test side by what is in it."""
+
+    training: Places
+    test: Places
+    test_hash: str
+
+
+def split(sessions: Sessions, test_share: float, seed: int) -> Split:
+    """Keep a share of the groups for the end.
+
+    Raises:
+        ValueError: `test_share` is not in [0, 1).
+    """
+    traces = sessions.traces
+    sides = by_hash(traces.groups, test_share, seed)
+    test = np.flatnonzero(sides == TEST)
+    told = np.sort(traces.groups[test]).astype("<i8").tobytes()
+    digest = blake2b(told, digest_size=16).hexdigest()
+    return Split(np.flatnonzero(sides == TRAINING), test, digest)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """What learners reached on sessions they had not seen, which one serves, and its calibration."""
+
+    judged: Judged
+    choice: Choice
+    calibrated: Calibrated
+
+    def rows(self, seed: int) -> dict[str, Any]:
+        """hit@1, hit@3, MRR and Brier of every learner, by name, each with its interval."""
+        return {
+            name: measured(found.quality, self.judged.clusters, seed)
+            for name, found in self.judged.ways.items()
+        }
+
+
+def judged_and_chosen(
+    sessions: Sessions, embedding: Embedding, seed: int, told: Told = lambda name: None
+) -> Verdict:
+    """Judge every learner by folds over these sessions, choose, and calibrate what serves.
+
+    Raises:
+        ValueError: there are fewer than two groups of sessions, or nothing to ask.
+    """
+    judged = judge(sessions, embedding, seed, told=told)
+    if len(judged) == 0:
+        raise ValueError("no session goes on after its first run: there is nothing to ask")
+    choice = choose(judged, seed)
+    return Verdict(judged, choice, calibrate(judged.ways[choice.serves], judged.fold))
+
+
+def selected(sessions: Sessions, rows: Places) -> Sessions:
+    """Some of them, with what is known from them."""
+    known = sessions.known_from(rows)
+    return replace(known, traces=known.traces.selected(rows))
+
+
+def examined(
+    sessions: Sessions, parts: Split, verdict: Verdict, embedding: Embedding, seed: int
+) -> Mapping[str, Any] | None:
+    """Ask what serves, and the best baseline, about the test side; None where that asks nothing."""
+    choice = verdict.choice
+    names = dict.fromkeys((choice.serves, choice.baseline))
+    learners = {name: LEARNERS[name] for name in names}
+    found = ask(sessions, parts.training, parts.test, embedding, seed=seed, learners=learners)
+    if len(found) == 0:
+        return None
+    serves, baseline = found.ways[choice.serves], found.ways[choice.baseline]
+    said = np.clip(verdict.calibrated.calibration(serves.scores[:, 0]), 0.0, 1.0)
+    return {
+        "questions": len(found),
+        "learners": {name: measured(each.quality, found.clusters, seed) for name, each in found.ways.items()},
+        "gain": gain(serves.quality, baseline.quality, found.clusters, seed),
+        "confidence_brier": round(brier(said, serves.right[:, 0]), 4),
+    }

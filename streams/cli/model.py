@@ -1,0 +1,89 @@
+"""`pml model list|show|promote|rollback`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pml.streams.cli.output import Json, note, print_json, print_table
+from pml.streams.cli.session import load_settings, person, run_async
+from pml.streams.cli.train import print_manifest
+
+if TYPE_CHECKING:
+    from pml.schemas.catalog import ModelRecord
+
+app = typer.Typer(no_args_is_help=True, help="Models of what comes next: which there are, and which serves.")
+ModelId = Annotated[str, typer.Argument(metavar="MODEL", help="Its id, mdl_…")]
+Principal = Annotated[
+    str | None, typer.Option("--as", help="Who says so, written into the record; else whoever is logged in.")
+]
+COLUMNS = ("model", "trained", "learner", "hit@1", "best baseline", "its hit@1", "questions", "serves")
+
+
+@app.callback()
+def _group() -> None:
+    """Models of what comes next: which there are, and which serves."""
+
+
+@app.command("list")
+def list_(json: Json = False) -> None:
+    """Show every model of the folder, the newest first, and which one serves.
+
+    Examples: pml model list · pml model list --json
+    """
+    from pml.streams.learning.listing import model_rows
+
+    rows = run_async(model_rows(load_settings()))
+    if json:
+        print_json({"items": rows, "next_cursor": None})
+        return
+    print_table(COLUMNS, map(_row, rows))
+
+
+@app.command()
+def show(model_id: ModelId, json: Json = False) -> None:
+    """Show a model's manifest: what it was trained on, what every learner reached, and which one serves.
+
+    Examples: pml model show mdl_0123456789ab · pml model show mdl_0123456789ab --json
+    """
+    from pml.streams.learning.artefacts import read_manifest
+
+    manifest = read_manifest(load_settings().models_folder, model_id)
+    if json:
+        print_json(manifest)
+    else:
+        print_manifest(manifest)
+
+
+@app.command()
+def promote(model_id: ModelId, *, principal: Principal = None, json: Json = False) -> None:
+    """Let a model serve, everywhere and at once.
+
+    Example: pml model promote mdl_0123456789ab
+    """
+    from pml.streams.learning.promotion import promote as published
+
+    _tell(run_async(published(load_settings(), model_id, principal or person())), as_json=json)
+
+
+@app.command()
+def rollback(*, principal: Principal = None, json: Json = False) -> None:
+    """Let the model serve that did before.
+
+    Example: pml model rollback
+    """
+    from pml.streams.learning.promotion import roll_back
+
+    _tell(run_async(roll_back(load_settings(), principal or person())), as_json=json)
+
+
+def _tell(record: ModelRecord, *, as_json: bool) -> None:
+    note(f"{record.model_id} ({record.learner}) serves from now on")
+    if as_json:
+        print_json(record.model_dump(mode="json"))
+
+
+def _row(row: dict[str, Any]) -> tuple[Any, ...]:
+    hits = (f"{row['hit_1']:.3f}", row["baseline"], f"{row['baseline_hit_1']:.3f}")
+    return (row["model_id"], row["created_at"], row["learner"], *hits, row["questions"], row["serves"])

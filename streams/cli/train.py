@@ -1,0 +1,199 @@
+"""`pml train`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pml.streams.cli.export import moment
+from pml.streams.cli.output import Json, note, print_json, print_table, stderr_console
+from pml.streams.cli.session import load_settings, open_store, person, run_async
+
+if TYPE_CHECKING:
+    from pml.processors.memory.embedding import Embedding
+    from pml.streams.learning.phases import Phases
+    from pml.streams.learning.sources import Source
+    from pml.streams.settings import Settings
+
+STORE = "clickhouse"
+COLUMNS = ("learner", "hit@1", "hit@3", "MRR", "Brier", "hit@1 less that of *")
+Moment = Annotated[str | None, typer.Option(metavar="TIME", help="RFC 3339; without a zone it is UTC.")]
+
+
+def train(
+    *,
+    data: Annotated[
+        str, typer.Option(metavar="WHERE", help="clickhouse, a file of `pml export`, a folder of data sets.")
+    ] = STORE,
+    since: Moment = None,
+    until: Moment = None,
+    tenant: Annotated[str | None, typer.Option(help="Only its sessions; else those of all.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="What splits and resamples are drawn with.")] = 0,
+    test: Annotated[float, typer.Option(min=0, max=0.9, help="Share of the groups kept for the end.")] = 0.2,
+    promote: Annotated[bool, typer.Option(help="Let it serve at once.")] = True,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the learning curve as PNG; takes longer.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Train a model of what comes next in a session, beside every simple way to guess it.
+
+    Something learned serves only where it is surely better than the best baseline on sessions that it had
+    not seen; else that baseline serves. On a folder of data sets the table is printed and nothing is kept.
+
+    Examples: pml train · pml train --since 2026-11-01 --no-promote --plot curve.png ·
+    pml train --data traces.npz --no-promote --json · pml train --data "$PML_DATASETS" --json
+    """
+    settings = load_settings()
+    span = moment(since, "--since"), moment(until, "--until")
+    if data != STORE and Path(data).is_dir():
+        _judge_sets(settings, Path(data), seed, as_json=json)
+        return
+    from pml.streams.learning.promotion import promote as published
+    from pml.streams.learning.training import Wish, train
+
+    with _progress() as phases:
+        with phases.phase("reading"):
+            source = _read(settings, data, (tenant, *span), with_catalog=promote or data == STORE)
+        embedding = _embedding(settings, phases)
+        wish = Wish(seed, test, plot is not None)
+        manifest = train(source, embedding, settings.models_folder, wish, phases).manifest
+    record = run_async(published(settings, manifest["model_id"], person())) if promote else None
+    if plot is not None:
+        from pml.streams.learning.curve_plot import draw_curve
+
+        draw_curve(manifest, plot)
+        note(f"drawn in {plot}")
+    if json:
+        print_json({**manifest, "promoted": record is not None})
+    else:
+        print_manifest(manifest)
+        note(_became(manifest, promoted=record is not None))
+
+
+def print_manifest(manifest: Mapping[str, Any]) -> None:
+    """The table of a model's learners, which one serves and why, and what the test side said."""
+    about = manifest["data"]
+    title = (
+        f"{manifest['model_id']}: {about['runs']} runs of {about['sessions']} sessions, "
+        f"{about['questions']} questions, seed {manifest['seed']}"
+    )
+    print_table(COLUMNS, learner_rows(manifest), title)
+    typer.echo(f"serves: {manifest['reason']}")
+    before, after = manifest["calibration"]["before"], manifest["calibration"]["after"]
+    typer.echo(
+        f"confidence: expected error {before['expected_error']:.3f} before calibration, "
+        f"{after['expected_error']:.3f} after; Brier {before['brier']:.3f}, {after['brier']:.3f}"
+    )
+    typer.echo(_tested(manifest["test"], manifest["serves"]))
+    taken = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in manifest["phases_s"].items())
+    typer.echo(f"took: {taken}")
+
+
+def learner_rows(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """A row for each learner: `*` the best baseline, `>` what serves."""
+    for name, row in found["validation"].items():
+        marks = f"{'> ' if name == found['serves'] else ''}{name}{' *' if name == found['baseline'] else ''}"
+        cells = [_cell(row[column]) for column in ("hit_1", "hit_3", "mrr", "brier")]
+        yield marks, *cells, _gain(found["gains"].get(name))
+
+
+def _cell(found: Mapping[str, Any]) -> str:
+    low, high = found["interval"]
+    return f"{found['mean']:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _gain(found: Mapping[str, Any] | None) -> str:
+    if found is None:
+        return ""
+    low, high = found["interval"]
+    return f"{found['hit_1']:+.3f} [{low:+.3f}, {high:+.3f}]"
+
+
+def _tested(test: Mapping[str, Any], serves: str) -> str:
+    if "learners" not in test:
+        return "test side: it asks nothing, so nobody looked at it"
+    hits = _cell(test["learners"][serves]["hit_1"])
+    return (
+        f"test side {test['hash'][:12]}, opened {test['openings']} times by now: {serves} hit@1 {hits} "
+        f"in {test['questions']} questions, {_gain(test['gain'])} over the baseline"
+    )
+
+
+def _became(manifest: Mapping[str, Any], *, promoted: bool) -> str:
+    model_id = manifest["model_id"]
+    return f"{model_id} serves from now on" if promoted else f"`pml model promote {model_id}` lets it serve"
+
+
+def _judge_sets(settings: Settings, folder: Path, seed: int, *, as_json: bool) -> None:
+    from pml.streams.learning.set_table import judge_sets
+
+    with _progress() as phases:
+        rows = judge_sets(folder, _embedding(settings, phases), seed, phases)
+    if as_json:
+        print_json({"seed": seed, "sets": rows, "phases_s": phases.as_dict()})
+        return
+    for row in rows:
+        told = f"{row['set']}: {row['questions']:,} questions, {row['unseen']:.0%} of what came never seen"
+        print_table(COLUMNS, learner_rows(row), f"{told}; visible was {row['visible']}")
+        typer.echo("")
+    summary = [(row["set"], row["serves"], row["baseline"], _gain(row["gain"])) for row in rows]
+    print_table(("set", "serves", "best baseline", "hit@1 more than that"), summary)
+
+
+def _read(
+    settings: Settings, data: str, chosen: tuple[str | None, str | None, str | None], *, with_catalog: bool
+) -> Source:
+    """
+    Raises:
+        BrokerUnavailable, StoreUnavailable, ConfigurationError
+        typer.BadParameter: a file has no selection.
+    """
+    from pml.clickhouse.training.selection import EARLIEST, LATEST, Selection
+    from pml.streams.catalog_topic import read_catalog
+    from pml.streams.learning.sources import Known, from_file, from_store, known_from
+
+    known = known_from(run_async(read_catalog(settings))) if with_catalog else Known()
+    tenant, since, until = chosen
+    if data != STORE:
+        if any(chosen):
+            raise typer.BadParameter(
+                "a file has what it was exported with; --since, --until, --tenant go there"
+            )
+        return from_file(Path(data), known)
+    with open_store(settings) as store:
+        return from_store(store, Selection(tenant, since or EARLIEST, until or LATEST), known)
+
+
+def _embedding(settings: Settings, phases: Phases) -> Embedding:
+    from pml.streams.discovery.finder import load_embedding
+
+    with phases.phase("loading the embedding"):
+        return load_embedding(settings.discovery.model)
+
+
+@contextmanager
+def _progress() -> Iterator[Phases]:
+    """A bar for each phase, on stderr."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+    from rich.progress import TimeElapsedColumn as Elapsed
+
+    from pml.streams.learning.phases import Phases
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Elapsed(),
+    )
+    with Progress(*columns, console=stderr_console(), transient=True) as progress:
+        bar = progress.add_task("training", total=None)
+        yield Phases(
+            lambda name, steps: progress.reset(bar, description=name, total=steps),
+            lambda: progress.advance(bar),
+        )

@@ -1,0 +1,74 @@
+"""Which model serves: a record of the catalog, written by `pml train` and `pml model`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from pml.schemas.catalog import CatalogRecord, ModelRecord
+from pml.schemas.errors import Refused
+from pml.schemas.times import to_rfc3339
+from pml.streams.catalog_topic import Records, publish, read_catalog
+from pml.streams.learning.artefacts import read_manifest
+from pml.streams.settings import Settings
+
+# The one model that predicts what comes next.
+NEXT = "next"
+PREVIOUS_MOST = 10
+
+
+def promoted_of(records: Records) -> ModelRecord | None:
+    """What the catalog says serves; None before the first promotion."""
+    found = (record.data for record in records.values() if record.id == NEXT)
+    return next((data for data in found if isinstance(data, ModelRecord)), None)
+
+
+async def promote(settings: Settings, model_id: str, principal: str) -> ModelRecord:
+    """Let a model of the folder serve from now on; what served before can be gone back to.
+
+    Raises:
+        NoSuchModel, ModelDamaged: it cannot.
+        BrokerUnavailable: the broker does not answer.
+    """
+    manifest = read_manifest(settings.models_folder, model_id)
+    before = promoted_of(await read_catalog(settings))
+    previous = () if before is None else (before.model_id, *before.previous)
+    kept = tuple(dict.fromkeys(name for name in previous if name != model_id))[:PREVIOUS_MOST]
+    return await _publish(settings, _record(manifest, principal, kept))
+
+
+async def roll_back(settings: Settings, principal: str) -> ModelRecord:
+    """Let the model serve that did before.
+
+    Raises:
+        Refused: nothing served before.
+        NoSuchModel, ModelDamaged: what served before is gone.
+        BrokerUnavailable: the broker does not answer.
+    """
+    now = promoted_of(await read_catalog(settings))
+    if now is None or not now.previous:
+        raise Refused("no model served before this one; `pml model promote ID` says which shall")
+    before, *others = now.previous
+    manifest = read_manifest(settings.models_folder, before)
+    record = _record(manifest, principal, tuple(others)).model_copy(update={"reason": "rolled_back"})
+    return await _publish(settings, record)
+
+
+def _record(manifest: Mapping[str, Any], principal: str, previous: tuple[str, ...]) -> ModelRecord:
+    hits = {name: found["hit_1"]["mean"] for name, found in manifest["validation"].items()}
+    return ModelRecord(
+        model_id=manifest["model_id"],
+        learner=manifest["serves"],
+        hit_1=hits[manifest["serves"]],
+        baseline=manifest["baseline"],
+        baseline_hit_1=hits[manifest["baseline"]],
+        promoted_at=to_rfc3339(time.time_ns() // 1_000_000),
+        principal=principal,
+        previous=previous,
+    )
+
+
+async def _publish(settings: Settings, data: ModelRecord) -> ModelRecord:
+    await publish(settings, CatalogRecord(kind=data.KIND, id=NEXT, version=data.VERSION, data=data))
+    return data

@@ -1,0 +1,119 @@
+"""Where sessions to learn from are read: ClickHouse, a file of `pml export traces`, data sets of others."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pml.clickhouse.client import Store
+from pml.clickhouse.training.reading import read_arrays
+from pml.clickhouse.training.selection import Selection
+from pml.processors.discovery.documents import tool_document
+from pml.processors.discovery.library import Library
+from pml.processors.learning.session_columns import sessions_of
+from pml.processors.learning.sessions import Sessions
+from pml.schemas.catalog import Capability
+from pml.schemas.errors import ConfigurationError
+from pml.streams.catalog_topic import Records
+
+# What a session is made of, out of the columns of a training set.
+COLUMNS = (
+    *("tenant", "session_id", "epoch", "log_offset", "ended_at_us", "group", "success", "exploratory"),
+    *("capability", "capability_words", "intent", "intent_words"),
+    *("offsets", "tool", "tool_words", "call_mocked"),
+)
+
+Columns = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the catalog says: what may be called (`listed`), and a text for each (`texts`)."""
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    listed: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """Sessions, and what a manifest says of where they are from."""
+
+    sessions: Sessions
+    about: Mapping[str, Any]
+
+
+def known_from(records: Records) -> Known:
+    """The tools that are listed, and the learned capabilities of every tenant, in words."""
+    library, tenants = Library(), set()
+    for record in records.values():
+        library.take(record)
+        if isinstance(record.data, Capability):
+            tenants.add(record.data.tenant)
+    documents = dict(library.tool_documents)
+    for tenant in sorted(tenants):
+        documents.update(library.shelf(tenant).documents)
+    return Known({name: found.text for name, found in documents.items()}, tuple(documents))
+
+
+def from_store(store: Store, selection: Selection, known: Known) -> Source:
+    """The sessions of runs that ended in this selection.
+
+    Raises:
+        StoreUnavailable, QueryError
+    """
+    return _source(read_arrays(store, selection), known, {"from": "clickhouse", **_span(selection)})
+
+
+def from_file(file: Path, known: Known) -> Source:
+    """The sessions of a file that `pml export traces` wrote as npz.
+
+    Raises:
+        ConfigurationError: it cannot be read, or is no such file.
+    """
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            columns = {name: stored[name] for name in COLUMNS}
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be read: {error.strerror or error}") from None
+    except (ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise ConfigurationError(
+            f"{file} is no training set: {error}; write one with `pml export traces traces.npz`"
+        ) from None
+    return _source(columns, known, {"from": file.name})
+
+
+def _source(columns: Columns, known: Known, about: Mapping[str, Any]) -> Source:
+    names = {*columns["tool_words"].tolist()} - known.texts.keys()
+    # A tool that no server lists any more still has a name in words.
+    texts = {**{name: tool_document(name, "").text for name in names if ":" in name}, **known.texts}
+    sessions = sessions_of(columns, texts, known.listed)
+    return Source(
+        sessions,
+        {
+            **about,
+            "hash": _hash(columns),
+            "runs": len(sessions.traces.items),
+            "sessions": len(sessions.traces),
+        },
+    )
+
+
+def _span(selection: Selection) -> dict[str, Any]:
+    return {"tenant": selection.tenant, "since": selection.since, "until": selection.until}
+
+
+def _hash(columns: Columns) -> str:
+    """Of all that sessions are made of: the same hash means that a model would be the same."""
+    found = blake2b(digest_size=16)
+    for name in COLUMNS:
+        column = columns[name]
+        told = "\0".join(column.tolist()).encode() if column.dtype.kind == "U" else column.tobytes()
+        found.update(f"{name}:{len(told)}:".encode() + told)
+    return found.hexdigest()

@@ -1,0 +1,148 @@
+"""`pml train`: sessions are judged, the better learner is kept as a model with all that is known of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from pml.processors.learning.choosing import Choice
+from pml.processors.learning.judging import FOLDS
+from pml.processors.learning.learners import LEARNED, LEARNERS
+from pml.processors.learning.learning_curve import SHARES, LearningCurve, learning_curve
+from pml.processors.learning.model import NextModel, fitted
+from pml.processors.learning.sessions import Sessions
+from pml.processors.learning.training import (
+    Split,
+    Verdict,
+    examined,
+    judged_and_chosen,
+    selected,
+    split,
+)
+from pml.processors.memory.embedding import Embedding
+from pml.schemas.errors import PMLError
+from pml.schemas.times import to_rfc3339
+from pml.streams.learning import artefacts
+from pml.streams.learning.openings import count_opening
+from pml.streams.learning.phases import Phases
+from pml.streams.learning.sources import Source
+
+TEST_SHARE = 0.2
+
+
+class NothingToLearn(PMLError):
+    """There are too few sessions, or none of them goes on after its first run."""
+
+    code = "NOTHING_TO_LEARN"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trained:
+    """What was made and what this training says of it; the folder keeps what the first one said."""
+
+    model: NextModel
+    manifest: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What somebody wants of a training: `test_share` of the groups is kept for the end."""
+
+    seed: int = 0
+    test_share: float = TEST_SHARE
+    with_curve: bool = False
+
+
+def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases: Phases) -> Trained:
+    """Judge every learner, fit the one that serves, look at the test side once, keep the model.
+
+    Raises:
+        NothingToLearn: see there.
+        ConfigurationError: the folder cannot be written.
+    """
+    parts = split(source.sessions, wish.test_share, wish.seed)
+    training = selected(source.sessions, parts.training)
+    verdict = judge_all(training, embedding, wish.seed, phases)
+    choice = verdict.choice
+    curve = _curve(training, embedding, wish.seed, choice, phases) if wish.with_curve else None
+    with phases.phase("fitting"):
+        model = fitted(training, embedding, wish.seed, choice.serves, verdict.calibrated.calibration)
+    with phases.phase("testing"):
+        examination = _Examination(source.sessions, parts, verdict, embedding, wish)
+        test = examination.held(folder)
+    manifest = {
+        "created_at": to_rfc3339(time.time_ns() // 1_000_000),
+        "code_version": version("procedural-memory-layer"),
+        "seed": wish.seed,
+        "data": {**source.about, "trained_on": len(parts.training), "questions": len(verdict.judged)},
+        "embedding": embedding.name,
+        **told(verdict, wish.seed),
+        "test": test,
+        "learning_curve": None if curve is None else asdict(curve),
+        "phases_s": phases.as_dict(),
+    }
+    return Trained(model, {**manifest, "model_id": artefacts.write(folder, model, manifest)})
+
+
+def judge_all(sessions: Sessions, embedding: Embedding, seed: int, phases: Phases) -> Verdict:
+    """Every learner beside every other, by folds over these sessions.
+
+    Raises:
+        NothingToLearn: there are too few of them.
+    """
+    with phases.phase("judging", FOLDS * len(LEARNERS)):
+        try:
+            return judged_and_chosen(sessions, embedding, seed, phases.step)
+        except ValueError as error:
+            raise NothingToLearn(
+                f"{len(sessions.traces)} sessions are not enough to learn from ({error}); at least two that "
+                "are no near-duplicates of each other and have two runs each are needed",
+                sessions=len(sessions.traces),
+            ) from None
+
+
+def told(verdict: Verdict, seed: int) -> dict[str, Any]:
+    """What was found out about the learners, for a manifest."""
+    choice = verdict.choice
+    return {
+        "serves": choice.serves,
+        "baseline": choice.baseline,
+        "reason": choice.reason,
+        "gains": choice.gains,
+        "validation": verdict.rows(seed),
+        "calibration": verdict.calibrated.report,
+    }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Examination:
+    """The test side, and who is asked."""
+
+    sessions: Sessions
+    parts: Split
+    verdict: Verdict
+    embedding: Embedding
+    wish: Wish
+
+    def held(self, folder: Path) -> dict[str, Any]:
+        """What the test side says; counted before anybody looks."""
+        parts, seed = self.parts, self.wish.seed
+        about = {"hash": parts.test_hash, "share": self.wish.test_share, "sessions": len(parts.test)}
+        if not (self.sessions.traces.lengths[parts.test] > 1).any():
+            return {**about, "openings": 0}
+        openings = count_opening(folder, parts.test_hash)
+        found = examined(self.sessions, parts, self.verdict, self.embedding, seed)
+        return {**about, "openings": openings, **(found or {})}
+
+
+def _curve(
+    sessions: Sessions, embedding: Embedding, seed: int, choice: Choice, phases: Phases
+) -> LearningCurve:
+    """Of the best baseline, and of all that was learned."""
+    learners = {name: LEARNERS[name] for name in (choice.baseline, *LEARNED)}
+    with phases.phase("learning curve", len(SHARES) * len(learners)):
+        return learning_curve(sessions, embedding, seed, learners=learners, told=phases.step)

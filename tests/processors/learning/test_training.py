@@ -1,0 +1,126 @@
+"""What serves is the best baseline unless something learned is surely better; nobody is asked what it saw."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pml.processors.learning.choosing import calibrate, choose
+from pml.processors.learning.judging import ask, judge
+from pml.processors.learning.learners import BASELINES, LEARNERS
+from pml.processors.learning.learning_curve import learning_curve
+from pml.processors.learning.splits import leaks
+from pml.processors.learning.training import examined, judged_and_chosen, selected, split
+from pml.processors.memory.embedding import HashedNgrams
+from tests.processors.learning.small_sessions import drawn_sessions
+
+EMBEDDING = HashedNgrams()
+COUNTABLE = drawn_sessions(30, 1, by_request=False, items=4)
+READABLE = drawn_sessions(30, 1, by_request=True, items=4)
+
+
+def test_the_best_baseline_serves_where_nothing_learned_is_surely_better() -> None:
+    verdict = judged_and_chosen(COUNTABLE, EMBEDDING, 1)
+    assert (verdict.choice.serves, verdict.choice.baseline) == ("markov_1", "markov_1")
+    assert "markov_1 is the best baseline" in verdict.choice.reason
+    assert "not surely better" in verdict.choice.reason
+    rows = verdict.rows(1)
+    assert set(rows) == set(LEARNERS)
+    assert rows["markov_1"]["hit_1"] == {"mean": 1, "interval": (1, 1)}
+
+
+def test_what_was_learned_serves_where_its_whole_interval_is_above_the_baseline() -> None:
+    judged = judge(
+        READABLE,
+        EMBEDDING,
+        1,
+        learners={name: LEARNERS[name] for name in ("popularity", "markov_1", "ranker")},
+    )
+    choice = choose(judged, 1)
+    assert choice.serves == "ranker"
+    assert choice.gains["ranker"]["interval"][0] > 0
+    assert f"right more often than {choice.baseline}" in choice.reason
+
+
+def test_every_item_but_the_first_of_a_session_is_asked_for_once() -> None:
+    told: list[str] = []
+    learners = {"popularity": BASELINES["popularity"]}
+    judged = judge(COUNTABLE, EMBEDDING, 1, learners=learners, told=told.append)
+    assert len(judged) == 30 * 3
+    assert sorted(judged.clusters.tolist()) == sorted(list(range(30)) * 3)
+    assert told == ["popularity"] * 5
+    assert len(leaks(judged.clusters, judged.fold)) == 0
+
+
+def test_nobody_is_asked_what_it_saw() -> None:
+    """A fold's answers are those of a learner that never got the sessions of that fold."""
+    learners = {"markov_2": BASELINES["markov_2"]}
+    judged = judge(READABLE, EMBEDDING, 1, learners=learners)
+    for held in range(5):
+        rows = np.unique(judged.clusters[judged.fold == held])
+        others = np.setdiff1d(np.arange(30), rows)
+        again = ask(READABLE, others, rows, EMBEDDING, seed=1, learners=learners)
+        alone = selected(READABLE, others).traces
+        assert set(alone.groups.tolist()).isdisjoint(rows.tolist())
+        assert again.ways["markov_2"].scores.tolist() == (
+            judged.ways["markov_2"].scores[judged.fold == held].tolist()
+        )
+
+
+def test_one_group_is_not_enough_and_single_runs_ask_nothing() -> None:
+    same = replace(COUNTABLE, traces=replace(COUNTABLE.traces, groups=np.zeros(30, dtype=np.int64)))
+    with pytest.raises(ValueError, match="fewer than two"):
+        judge(same, EMBEDDING, 1, learners={"popularity": BASELINES["popularity"]})
+    with pytest.raises(ValueError, match="nothing to ask"):
+        judged_and_chosen(drawn_sessions(4, 1, by_request=False, items=1), EMBEDDING, 1)
+
+
+def test_calibration_is_judged_on_what_it_was_not_learned_of() -> None:
+    judged = judge(READABLE, EMBEDDING, 1, learners={"popularity": BASELINES["popularity"]})
+    found = calibrate(judged.ways["popularity"], judged.fold)
+    shares = judged.ways["popularity"].scores[:, 0]
+    assert found.calibration(shares).mean() == pytest.approx(
+        judged.ways["popularity"].right[:, 0].mean(), abs=0.1
+    )
+    assert set(found.report) == {"before", "after"}
+    assert sum(found.report["after"]["curve"]["counts"]) == len(judged)
+    with pytest.raises(ValueError, match="learns from scores"):
+        calibrate(
+            replace(judged.ways["popularity"], scores=np.zeros_like(judged.ways["popularity"].scores)),
+            judged.fold,
+        )
+
+
+def test_the_test_side_is_named_by_what_is_in_it_and_asked_of_what_serves() -> None:
+    parts = split(COUNTABLE, 0.3, 1)
+    assert len(parts.training) + len(parts.test) == 30
+    assert 2 <= len(parts.test) <= 16
+    assert split(COUNTABLE, 0.3, 1).test_hash == parts.test_hash != split(COUNTABLE, 0.3, 2).test_hash
+    verdict = judged_and_chosen(selected(COUNTABLE, parts.training), EMBEDDING, 1)
+    found = examined(COUNTABLE, parts, verdict, EMBEDDING, 1)
+    assert found is not None
+    assert found["questions"] == 3 * len(parts.test)
+    assert found["learners"]["markov_1"]["hit_1"]["mean"] == 1
+    assert found["gain"]["hit_1"] == 0
+    assert examined(COUNTABLE, split(COUNTABLE, 0.0, 1), verdict, EMBEDDING, 1) is None
+
+
+def test_sessions_that_come_later_move_none() -> None:
+    more = drawn_sessions(60, 1, by_request=False, items=4)
+    before, after = split(COUNTABLE, 0.3, 1), split(more, 0.3, 1)
+    assert [row for row in after.test.tolist() if row < 30] == before.test.tolist()
+
+
+def test_more_sessions_are_never_asked_about_other_questions() -> None:
+    told: list[str] = []
+    learners = {name: BASELINES[name] for name in ("popularity", "markov_1")}
+    curve = learning_curve(
+        COUNTABLE, EMBEDDING, 1, learners=learners, told=told.append, shares=(0.1, 0.5, 1.0)
+    )
+    assert curve.sessions == (2, 12, 24)
+    assert curve.questions == 6 * 3
+    assert curve.hits["markov_1"][-1] == 1
+    assert list(curve.hits["markov_1"]) == sorted(curve.hits["markov_1"])
+    assert len(told) == 6

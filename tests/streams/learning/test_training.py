@@ -1,0 +1,106 @@
+"""A training leaves a model that serves, a manifest that says why, and a count of looks at the test side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pml.processors.learning.learners import LEARNERS
+from pml.processors.memory.embedding import HashedNgrams
+from pml.schemas.errors import ConfigurationError
+from pml.streams.learning import artefacts
+from pml.streams.learning.curve_plot import draw_curve
+from pml.streams.learning.openings import FILE, count_opening
+from pml.streams.learning.phases import Phases
+from pml.streams.learning.set_table import judge_sets
+from pml.streams.learning.sources import Known, from_file
+from pml.streams.learning.training import NothingToLearn, Wish, train
+from tests.streams.learning.exported import write_export
+from tests.streams.learning.recorded_sets import row, written
+
+EMBEDDING = HashedNgrams()
+
+
+def test_a_model_is_kept_with_all_that_is_known_of_it(tmp_path: Path) -> None:
+    source = from_file(write_export(tmp_path / "traces.npz"), Known())
+    steps: list[int] = []
+    phases = Phases(on_step=lambda: steps.append(1))
+    wish, folder = Wish(seed=1, test_share=0.3), tmp_path / "models"
+    trained = train(source, EMBEDDING, folder, wish, phases)
+    model, kept = artefacts.load(folder, trained.manifest["model_id"], EMBEDDING)
+    found = model.candidates(["files:read"], "")
+    assert (found[0].name, found == trained.model.candidates(["files:read"], "")) == ("mail:send", True)
+    assert found[0].confidence > 0.9
+    assert (kept["serves"], kept["baseline"], kept["seed"]) == ("markov_1", "markov_1", 1)
+    assert set(kept["validation"]) == set(LEARNERS)
+    assert kept["data"]["runs"] == 120
+    assert kept["test"]["learners"]["markov_1"]["hit_1"]["mean"] == 1
+    assert list(kept["phases_s"]) == ["judging", "fitting", "testing"]
+    assert len(steps) == 5 * len(LEARNERS)
+
+    again = train(source, EMBEDDING, folder, wish, Phases())
+    assert again.manifest["model_id"] == trained.manifest["model_id"]
+    assert [each.manifest["test"]["openings"] for each in (trained, again)] == [1, 2]
+    assert again.manifest["test"]["hash"] == trained.manifest["test"]["hash"]
+    assert again.manifest["data"]["hash"] == trained.manifest["data"]["hash"]
+
+
+def test_nothing_is_looked_at_where_nothing_is_kept_for_the_end(tmp_path: Path) -> None:
+    source = from_file(write_export(tmp_path / "traces.npz", sessions=6), Known())
+    wish = Wish(test_share=0.0, with_curve=True)
+    manifest = train(source, EMBEDDING, tmp_path / "models", wish, Phases()).manifest
+    assert manifest["test"]["openings"] == 0
+    assert not (tmp_path / "models" / FILE).exists()
+    assert manifest["learning_curve"]["sessions"][-1] > manifest["learning_curve"]["sessions"][0]
+    draw_curve(manifest, tmp_path / "curve.png")
+    assert (tmp_path / "curve.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_too_little_to_learn_from_is_said(tmp_path: Path) -> None:
+    source = from_file(write_export(tmp_path / "traces.npz", sessions=1), Known())
+    with pytest.raises(NothingToLearn, match="1 sessions are not enough"):
+        train(source, EMBEDDING, tmp_path / "models", Wish(test_share=0.0), Phases())
+    single = from_file(write_export(tmp_path / "single.npz", runs=1), Known())
+    with pytest.raises(NothingToLearn, match="nothing to ask"):
+        train(single, EMBEDDING, tmp_path / "models", Wish(), Phases())
+
+
+def test_another_file_is_no_training_set(tmp_path: Path) -> None:
+    (tmp_path / "traces.npz").write_bytes(b"PAR1")
+    with pytest.raises(ConfigurationError, match="pml export traces"):
+        from_file(tmp_path / "traces.npz", Known())
+    with pytest.raises(ConfigurationError, match="No such file"):
+        from_file(tmp_path / "gone.npz", Known())
+
+
+def test_the_catalog_says_what_a_tool_is_and_others_have_their_names(tmp_path: Path) -> None:
+    known = Known({"mail:send": "sends a mail", "new:tool": "does something new"}, ("mail:send", "new:tool"))
+    sessions = from_file(write_export(tmp_path / "traces.npz"), known).sessions
+    told = dict(zip(sessions.vocabulary.names, sessions.described()[1:], strict=True))
+    assert told["mail:send"] == "sends a mail"
+    assert told["new:tool"] == "does something new"
+    assert "read" in told["files:read"]
+
+
+def test_openings_are_counted_for_each_test_side(tmp_path: Path) -> None:
+    assert [count_opening(tmp_path, name) for name in ("one", "one", "other", "one")] == [1, 2, 1, 3]
+    (tmp_path / FILE).write_text("[")
+    with pytest.raises(ConfigurationError, match="openings"):
+        count_opening(tmp_path, "one")
+
+
+def test_on_every_set_the_best_baseline_serves_or_what_is_surely_better(tmp_path: Path) -> None:
+    rows = [row(number, ["a", "b", "c"], intent=f"plan {number}") for number in range(12)]
+    for number, each in enumerate(rows):
+        each["tasks"][0]["arguments"] = {"x": number}
+    written(tmp_path, "nestful", rows, ["a", "b", "c"])
+    found = judge_sets(tmp_path, EMBEDDING, 1, Phases())
+    assert [each["set"] for each in found] == ["nestful"]
+    assert (found[0]["serves"], found[0]["gain"]) == ("markov_1", {"hit_1": 0, "interval": (0, 0)})
+    assert (found[0]["questions"], found[0]["unseen"]) == (24, 0)
+    with pytest.raises(ConfigurationError, match="none of the data sets"):
+        judge_sets(tmp_path / "nestful", EMBEDDING, 1, Phases())
+    (tmp_path / "tau").mkdir()
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        judge_sets(tmp_path, EMBEDDING, 1, Phases())
