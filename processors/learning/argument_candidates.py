@@ -1,0 +1,212 @@
+"""Every value that one parameter of the next call may have, each with the source that names it.
+
+A source has two spellings: a general one, which means the same for every tool ("the field of the last result
+that is called like the parameter"), and a specific one ("`flights[].id` of `airline:search`"). Success of a
+specific one is counted where there is enough of it, else that of the general one (`argument_rates`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import orjson
+
+from pml.processors.capabilities.aliases import same_name
+from pml.processors.discovery.words import spoken
+from pml.processors.learning.argument_spans import Span, mentioned
+from pml.processors.learning.argument_values import Leaf, spelled
+from pml.processors.learning.parameters import ANY, Parameter
+from pml.processors.learning.scene import Scene
+
+CANDIDATES_MOST: Final = 512
+# Elements that have a field are numbered from the latest; beyond this they are "earlier".
+RECENT: Final = 3
+# How the value of an argument that is not given is written.
+LEFT_OUT: Final = b""
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A value, spelled, and the source that names it."""
+
+    value: bytes
+    general: str
+    specific: str
+
+
+def candidates(scene: Scene, wanted: Parameter) -> list[Candidate]:
+    """The bounded set of what may be meant, in a fixed order; a value may come from several sources."""
+    found: list[Candidate] = []
+    for each in _sources(scene, wanted):
+        found.append(each)
+        if len(found) == CANDIDATES_MOST:
+            break
+    return found
+
+
+def _sources(scene: Scene, wanted: Parameter) -> Iterator[Candidate]:
+    if not wanted.required:
+        yield Candidate(LEFT_OUT, "left out", "left out")
+    if wanted.default is not None:
+        yield Candidate(wanted.default, "default", "default")
+    yield from _constants(scene, wanted)
+    yield from _text(scene, wanted)
+    yield from _arguments(scene, wanted)
+    yield from _results(scene, wanted)
+
+
+def _constants(scene: Scene, wanted: Parameter) -> Iterator[Candidate]:
+    """Habits of the parameter and what its schema allows; whether the text names them counts apart."""
+    known = dict.fromkeys(wanted.constants, "constant")
+    for value in (*known, *(value for value in wanted.enum if value not in known)):
+        told = orjson.loads(value)
+        word = told if isinstance(told, str) else str(told)
+        named = len(word) > 1 and type(told) is not bool and mentioned(word, scene.lowered)
+        general = f"{known.get(value, 'enum')}{' in the text' if named else ''}"
+        yield Candidate(value, general, f"{general} {value.decode()}")
+
+
+def _text(scene: Scene, wanted: Parameter) -> Iterator[Candidate]:
+    if wanted.type in ("boolean", "object"):
+        return
+    for kind, pieces in scene.spans.items():
+        for rule, chosen in _chosen_spans(pieces, scene, wanted.name):
+            value = _cast(chosen, wanted.type)
+            if value is not None:
+                source = f"text {kind} {rule}"
+                yield Candidate(value, source, source)
+
+
+def _chosen_spans(pieces: Sequence[Span], scene: Scene, name: str) -> Iterator[tuple[str, list[Span]]]:
+    """Which of the pieces of one kind: the only, the first and the last, the next ones that no earlier
+    argument used, and the one behind where the text names the parameter."""
+    if len(pieces) == 1:
+        yield "only", [pieces[0]]
+    elif pieces:
+        yield "first", [pieces[0]]
+        yield "last", [pieces[-1]]
+    ahead = [piece for piece in pieces if piece.start >= scene.reached]
+    for place, piece in enumerate(ahead[:RECENT], start=1):
+        yield f"next {place}", [piece]
+    if len(ahead) > 1:
+        yield "all next", ahead
+    behind = scene.named_at(name)
+    after = [piece for piece in pieces if piece.start >= behind] if behind is not None else []
+    if after:
+        yield "named", [after[0]]
+
+
+def _cast(pieces: Sequence[Span], kind: str) -> bytes | None:
+    """Pieces of text as a value of a type; None where they cannot be one."""
+    if kind == "array":
+        return spelled([piece.text for piece in pieces])
+    if len(pieces) != 1:
+        return None
+    text = pieces[0].text
+    plain = text.replace(",", "")
+    if kind == "string" or (kind == ANY and not _NUMBER.match(plain)):
+        return spelled(text)
+    return spelled(_number(plain)) if _NUMBER.match(plain) else None
+
+
+def _number(text: str) -> int | float:
+    return float(text) if "." in text else int(text[:18])
+
+
+def _arguments(scene: Scene, wanted: Parameter) -> Iterator[Candidate]:
+    counted: Counter[str] = Counter()
+    for element in scene.past:
+        own = "own " if element.name == wanted.tool else ""
+        for leaf in element.arguments:
+            source = f"argument {element.name} {leaf.pattern}"
+            counted[source] += 1
+            value = fitting_value(leaf.value, wanted.type) if counted[source] <= RECENT else None
+            if value is not None:
+                relation = related(wanted.name, leaf.name, element.owner)
+                general = f"argument {own}{relation} {min(element.back, RECENT + 1)}"
+                yield Candidate(value, general, f"{source} {counted[source]}")
+
+
+def _results(scene: Scene, wanted: Parameter) -> Iterator[Candidate]:
+    counted: Counter[str] = Counter()
+    for element in scene.past:
+        for pattern, items in element.results.items():
+            source = f"result {element.name} {pattern}"
+            counted[source] += 1
+            if counted[source] > RECENT:
+                continue
+            relation = related(wanted.name, items[0].name, element.owner)
+            for rule, leaf in _chosen_items(items, scene):
+                value = fitting_value(leaf.value, wanted.type)
+                if value is not None:
+                    general = f"result {relation} {min(element.back, RECENT + 1)} {rule}"
+                    yield Candidate(value, general, f"{source} {rule} {counted[source]}")
+
+
+def _chosen_items(items: Sequence[Leaf], scene: Scene) -> Iterator[tuple[str, Leaf]]:
+    """Which of the items that lie under one path: as with pieces of a text."""
+    if len(items) == 1:
+        yield ("only used" if spelled(items[0].value) in scene.used else "only"), items[0]
+        return
+    yield "first", items[0]
+    yield "last", items[-1]
+    ahead = [leaf for leaf in items if spelled(leaf.value) not in scene.used]
+    if ahead:
+        yield "next", ahead[0]
+    named = [leaf for leaf in items if isinstance(leaf.value, str) and mentioned(leaf.value, scene.lowered)]
+    if named:
+        yield "in the text", named[-1]
+
+
+def fitting_value(value: Any, kind: str) -> bytes | None:
+    """A value as one of the wanted type; numbers and texts that spell them are turned into each other."""
+    if kind in (ANY, "null") or _is(value, kind):
+        return spelled(float(value) if kind == "number" and type(value) is float else value)
+    if kind == "string" and type(value) in (int, float):
+        return spelled(str(value))
+    if kind in ("integer", "number") and isinstance(value, str) and _NUMBER.match(value):
+        return spelled(_number(value)) if kind == "number" or "." not in value else None
+    if kind == "array" and type(value) in (str, int, float):
+        return spelled([value])
+    return None
+
+
+def _is(value: Any, kind: str) -> bool:
+    match kind:
+        case "string":
+            return isinstance(value, str)
+        case "boolean":
+            return isinstance(value, bool)
+        case "integer":
+            return type(value) is int
+        case "number":
+            return type(value) in (int, float)
+        case "array":
+            return isinstance(value, list)
+        case _:
+            return isinstance(value, dict)
+
+
+@lru_cache(65_536)
+def related(parameter: str, field: str, owner: str) -> str:
+    """How a field is called, beside what a parameter is: `same`, `alias`, `owned` (`id` of a user for
+    `user_id`), `part` (`geo_id` for `id`), `kin` (a word in common) or `other`."""
+    if not field:
+        return "other"
+    wanted, given = spoken(parameter), spoken(field)
+    if wanted == given:
+        return "same"
+    if same_name(parameter, field):
+        return "alias"
+    words, others = set(wanted.split()), set(given.split())
+    if words <= others | set(owner.split()) and words & others:
+        return "owned"
+    if words <= others or others <= words:
+        return "part"
+    return "kin" if words & others else "other"

@@ -1,0 +1,178 @@
+"""Calls of ended sessions as cases to learn argument sources from: what might have been meant, what was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pml.processors.learning.argument_candidates import LEFT_OUT, candidates
+from pml.processors.learning.argument_rates import ANY_SOURCE, CIRCLES, Keys, circles, key_of
+from pml.processors.learning.argument_values import spelled
+from pml.processors.learning.duplicates import key_hash
+from pml.processors.learning.parameters import PARAMETERS_MOST, Parameter, Seen, declared, parameter, seen
+from pml.processors.learning.scene import Past, scene, taken_apart
+from pml.processors.learning.splits import folds
+
+FOLDS: Final = 5
+# The latest calls are learned from, so many.
+CALLS_MOST: Final = 20_000
+
+Schemas = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of parameters: those declared, by tool, and what was seen, by tool and name."""
+
+    declared: Mapping[str, Mapping[str, Parameter]]
+    seen: Mapping[tuple[str, str], Seen]
+    names: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def of(cls, sessions: Sequence[Sequence[Past]], fold: NDArray[np.int64], schemas: Schemas) -> Known:
+        """Learn it of sessions, each of a fold, and schemas of inputs by tool."""
+        found = seen([[(each.name, each.arguments) for each in past] for past in sessions], fold.tolist())
+        told = {name: declared(name, schema) for name, schema in sorted(schemas.items())}
+        called = {each.name for past in sessions for each in past}
+        names = {tool: list(told.get(tool, {})) for tool in sorted(called | told.keys())}
+        for tool, name in sorted(found):
+            if name not in names[tool] and len(names[tool]) < PARAMETERS_MOST:
+                names[tool].append(name)
+        return cls(told, found, {tool: tuple(given) for tool, given in names.items()})
+
+    def parameters(self, tool: str, without: int | None = None) -> list[Parameter]:
+        """Those of a tool, without what only sessions of one fold show."""
+        told = self.declared.get(tool, {})
+        return [
+            parameter(told.get(name), tool, name, self.seen.get((tool, name)), without)
+            for name in self.names.get(tool, ())
+        ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cases:
+    """A case is one parameter of one call.
+
+    Attributes:
+        keys: int64 [names], of the circles that candidates are counted in.
+        numbers: int32 [candidates, CIRCLES], names.
+        right: bool [candidates], whether the value was given.
+        values: int32 [candidates], the number of the value within its case.
+        families: int8 [candidates], the first word of the source.
+        cases: int64 [candidates], the case of each, ascending.
+        any_numbers: int32 [cases, CIRCLES], the names of all sources together.
+        any_right: bool [cases], whether any source named the value.
+        calls: int64 [cases], the call of each, ascending.
+        tools: the tool of each call.
+        folds: int64 [calls].
+    """
+
+    keys: Keys
+    numbers: NDArray[np.int32]
+    right: NDArray[np.bool_]
+    values: NDArray[np.int32]
+    families: NDArray[np.int8]
+    cases: NDArray[np.int64]
+    any_numbers: NDArray[np.int32]
+    any_right: NDArray[np.bool_]
+    calls: NDArray[np.int64]
+    tools: tuple[str, ...]
+    folds: NDArray[np.int64]
+
+
+FAMILIES: Final = ("left", "default", "constant", "enum", "text", "argument", "result")
+
+
+def family(general: str) -> int:
+    """The number of the family that a source belongs to."""
+    return FAMILIES.index(general.split(" ", 1)[0])
+
+
+class Collecting:
+    """Cases as they are gathered, one call after another."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, int] = {}
+        self._numbers: list[tuple[int, ...]] = []
+        self._right: list[bool] = []
+        self._values: list[int] = []
+        self._families: list[int] = []
+        self._cases: list[int] = []
+        self._any_numbers: list[tuple[int, ...]] = []
+        self._any_right: list[bool] = []
+        self._calls: list[int] = []
+        self._tools: list[str] = []
+        self._folds: list[int] = []
+
+    def add(self, call: Past, before: Any, known: Sequence[Parameter], fold: int) -> None:
+        """One call, with the scene before it and the parameters of its tool."""
+        number = len(self._tools)
+        self._tools.append(call.name)
+        self._folds.append(fold)
+        for wanted in known:
+            given = spelled(call.arguments[wanted.name]) if wanted.name in call.arguments else LEFT_OUT
+            case, values = len(self._calls), dict[bytes, int]()
+            self._calls.append(number)
+            offered = candidates(before, wanted)
+            self._any_numbers.append(self._numbered(circles(ANY_SOURCE, wanted, before.previous)))
+            self._any_right.append(any(each.value == given for each in offered))
+            for each in offered:
+                self._numbers.append(self._numbered(circles(each, wanted, before.previous)))
+                self._right.append(each.value == given)
+                self._values.append(values.setdefault(each.value, len(values)))
+                self._families.append(family(each.general))
+                self._cases.append(case)
+
+    def _numbered(self, names: Sequence[str]) -> tuple[int, ...]:
+        return tuple(self._names.setdefault(name, len(self._names)) for name in names)
+
+    def done(self) -> Cases:
+        """All of them as columns."""
+        return Cases(
+            keys=np.array([key_of(name) for name in self._names], dtype=np.int64),
+            numbers=np.array(self._numbers, dtype=np.int32).reshape(-1, CIRCLES),
+            right=np.array(self._right, dtype=np.bool_),
+            values=np.array(self._values, dtype=np.int32),
+            families=np.array(self._families, dtype=np.int8),
+            cases=np.array(self._cases, dtype=np.int64),
+            any_numbers=np.array(self._any_numbers, dtype=np.int32).reshape(-1, CIRCLES),
+            any_right=np.array(self._any_right, dtype=np.bool_),
+            calls=np.array(self._calls, dtype=np.int64),
+            tools=tuple(self._tools),
+            folds=np.array(self._folds, dtype=np.int64),
+        )
+
+
+def session_folds(sessions: Sequence[Sequence[Past]]) -> NDArray[np.int64]:
+    """int64 [sessions]: a fold for each; sessions of the same calls and arguments have the same."""
+    groups = [
+        key_hash([(each.name, (spelled(dict(each.arguments)) or b"").hex()) for each in past])
+        for past in sessions
+    ]
+    return folds(np.array(groups, dtype=np.int64), FOLDS, 0)
+
+
+def cases_of(
+    sessions: Sequence[Sequence[Past]],
+    requests: Sequence[Sequence[str]],
+    known: Known,
+    fold: NDArray[np.int64],
+) -> Cases:
+    """The cases of the latest calls; what a parameter's constants are is asked of other folds alone."""
+    found, left = Collecting(), sum(map(len, sessions)) - CALLS_MOST
+    parameters: dict[tuple[str, int], list[Parameter]] = {}
+    for past, texts, own in zip(sessions, requests, fold.tolist(), strict=True):
+        apart = [taken_apart(each) for each in past]
+        for place, call in enumerate(past):
+            left -= 1
+            if left >= 0:
+                continue
+            key = call.name, own
+            if key not in parameters:
+                parameters[key] = known.parameters(call.name, own)
+            found.add(call, scene(apart[:place], texts[place]), parameters[key], own)
+    return found.done()

@@ -1,0 +1,108 @@
+"""Which value a parameter gets: a linear logit over the values that its sources name, or none of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pml.processors.discovery.fitting import SHRINKAGE, descended
+
+# Of a parameter the values with the best source are weighed, so many.
+VALUES_MOST: Final = 12
+FEATURES: Final = 5
+_LEAST: Final = 1e-4
+
+Column = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """The values of cases, one below the other, those with the best source first.
+
+    `owners` int64 [values], the case of each, ascending; `numbers` int32, which of its case's; `features`
+    float64 [values, FEATURES]; `right` bool.
+    """
+
+    owners: Places
+    numbers: NDArray[np.int32]
+    features: Column
+    right: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Offered:
+    """Candidates of cases that ascend, all columns [candidates].
+
+    `rates` float64 of their sources, and `nameable`, of all sources of the parameter together; `cases` int64;
+    `numbers` int32, of the value in its case; `families` int8, of the source; `right` bool.
+    """
+
+    rates: Column
+    nameable: Column
+    cases: Places
+    numbers: NDArray[np.int32]
+    families: NDArray[np.int8]
+    right: NDArray[np.bool_]
+
+
+def weighed(offered: Offered) -> Values:
+    """Candidates gathered by value: the best rate, the best of another family, and how many name it."""
+    order = np.lexsort((offered.families, -offered.rates, offered.numbers, offered.cases))
+    cases, numbers, families = offered.cases[order], offered.numbers[order], offered.families[order]
+    rates, right, nameable = offered.rates[order], offered.right[order], offered.nameable[order]
+    first = np.ones(len(order), dtype=np.bool_)
+    first[1:] = (cases[1:] != cases[:-1]) | (numbers[1:] != numbers[:-1])
+    starts = np.flatnonzero(first)
+    of = np.cumsum(first) - 1
+    other = np.where(families != families[starts][of], rates, _LEAST)
+    second = np.maximum.reduceat(other, starts) if len(starts) else other
+    counts = np.bincount(of, minlength=len(starts)).astype(np.float64)
+    told = (rates[starts], second, nameable[starts])
+    features = np.column_stack((*map(logit, told), np.log(counts), np.ones(len(starts))))
+    return _best(Values(cases[starts], numbers[starts], features, right[starts]))
+
+
+def _best(found: Values) -> Values:
+    """Those of each case that have the best sources."""
+    order = np.lexsort((found.numbers, -found.features[:, 0], found.owners))
+    owners = found.owners[order]
+    ranks = np.arange(len(owners)) - np.searchsorted(owners, owners)
+    kept = order[ranks < VALUES_MOST]
+    return Values(found.owners[kept], found.numbers[kept], found.features[kept], found.right[kept])
+
+
+def logit(rates: Column) -> Column:
+    """Log odds, of rates kept away from 0 and 1."""
+    near = np.clip(rates, _LEAST, 1 - _LEAST)
+    return np.asarray(np.log(near / (1 - near)))
+
+
+def shares(weights: Column, found: Values) -> Column:
+    """float64 [values]: softmax over the values of a case and "none of them", which has 0."""
+    if not len(found.owners):
+        return np.zeros(0)
+    sums = found.features @ weights
+    starts = np.flatnonzero(np.diff(found.owners, prepend=found.owners[0] - 1))
+    lengths = np.diff(starts, append=len(sums))
+    most = np.maximum(np.maximum.reduceat(sums, starts), 0.0)
+    odds = np.exp(sums - np.repeat(most, lengths))
+    total = np.add.reduceat(odds, starts) + np.exp(-most)
+    return np.asarray(odds / np.repeat(total, lengths))
+
+
+def learned_weights(found: Values) -> Column:
+    """float64 [FEATURES]: those that make what was given most likely."""
+    start = np.array([1.0, 0.0, 0.0, 0.0, 0.0])
+    if not len(found.owners):
+        return start
+    cases = len(np.unique(found.owners))
+
+    def slope(weights: Column) -> Column:
+        error = shares(weights, found) - found.right
+        return np.asarray(error @ found.features / cases + SHRINKAGE * (weights - start))
+
+    return descended(start, slope)

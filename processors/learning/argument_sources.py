@@ -1,0 +1,200 @@
+"""Where the arguments of the next call come from: learned for each parameter, with back-off.
+
+A parameter's value is an argument of an earlier call, a field of an earlier result, a piece of the visible
+text, a habit, a default, or it is left out. What named the right value in ended sessions is counted
+(`argument_rates`); values that several sources name are weighed (`argument_choice`). Free text is what no
+source ever names: its best value is unlikely, so nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from pml.processors.learning import argument_model
+from pml.processors.learning.argument_candidates import LEFT_OUT, Candidate, candidates
+from pml.processors.learning.argument_cases import (
+    FOLDS,
+    Cases,
+    Known,
+    Schemas,
+    cases_of,
+    family,
+    session_folds,
+)
+from pml.processors.learning.argument_choice import Offered, Values, learned_weights, shares, weighed
+from pml.processors.learning.argument_combining import LEAST_SHARE, Confidence, combinations
+from pml.processors.learning.argument_rates import ANY_SOURCE, Rates, circles, cross_fitted
+from pml.processors.learning.grouping import summed
+from pml.processors.learning.parameters import Parameter
+from pml.processors.learning.scene import HISTORY_MOST, Past, Scene, scene, taken_apart
+
+__all__ = ["ArgumentSources", "Guess", "Past"]
+
+# An argument whose best value is less likely than this cannot be named, nor arguments that are.
+NAMEABLE: Final = 0.05
+GUESSES_MOST: Final = 10
+
+Column = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """Arguments that a call may have.
+
+    Attributes:
+        arguments: all required ones, and those optional ones that are likely given.
+        confidence: that all of them are right and none is missing, in [0, 1].
+        sources: by parameter, what named its value; says no values.
+    """
+
+    arguments: Mapping[str, Any]
+    confidence: float
+    sources: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArgumentSources:
+    """What is known of parameters, and how much each source is to be trusted."""
+
+    known: Known
+    rates: Rates
+    weights: Column
+    confidence: Confidence
+
+    @classmethod
+    def fit(
+        cls, sessions: Sequence[Sequence[Past]], requests: Sequence[Sequence[str]], schemas: Schemas
+    ) -> ArgumentSources:
+        """Learn of ended sessions.
+
+        Weights and confidence are learned of rates that were counted in other folds than the call's own.
+
+        Args:
+            sessions: elements in the order in which they ended.
+            requests: for each session and element the text that was visible before it; empty: none.
+            schemas: JSON Schema of the input of each tool, as far as it is known.
+
+        Raises:
+            ValueError: there are not as many texts as elements.
+        """
+        if [len(each) for each in sessions] != [len(each) for each in requests]:
+            raise ValueError("each element of a session needs the text that was visible before it")
+        fold = session_folds(sessions)
+        known = Known.of(sessions, fold, schemas)
+        cases = cases_of(sessions, requests, known, fold)
+        found = _cross_fitted(cases)
+        weights = learned_weights(found)
+        confidence = _confidence(cases, found, shares(weights, found))
+        return cls(known, _rates(cases), weights, confidence)
+
+    def guesses(self, name: str, past: Sequence[Past], request: str, most: int = 3) -> tuple[Guess, ...]:
+        """Arguments that the next call of a tool may have, the likeliest first.
+
+        None where the tool is unknown, or a required argument cannot be named.
+
+        Args:
+            name: the tool or capability.
+            past: the elements of the session that ended, the latest last.
+            request: the text that is visible now; empty: none.
+            most: how many, at most `GUESSES_MOST`.
+        """
+        if name not in self.known.names:
+            return ()
+        before = scene([taken_apart(each) for each in past[-HISTORY_MOST:]], request)
+        wanted = self.known.parameters(name)
+        named = [self._values(before, each) for each in wanted]
+        if any(not each or each[0][0] < NAMEABLE for each in named):
+            return ()
+        picked = combinations([[share for share, _ in each] for each in named], min(most, GUESSES_MOST))
+        sure = self.confidence(picked[0][0], name)
+        if sure < NAMEABLE:
+            return ()
+        told = [[each[pick][1] for each, pick in zip(named, picks, strict=True)] for _, picks in picked]
+        odds = np.exp([product - picked[0][0] for product, _ in picked])
+        scale = min(sure, 1 / float(odds.sum()))
+        return tuple(
+            _guess(wanted, values, scale * float(share)) for values, share in zip(told, odds, strict=True)
+        )
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything as arrays; `known` is JSON as bytes."""
+        return argument_model.to_arrays(self.known, self.rates, self.weights, self.confidence)
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> ArgumentSources:
+        """What `to_arrays` wrote.
+
+        Raises:
+            ValueError: an array is missing or does not fit: train the model again.
+        """
+        return cls(*argument_model.from_arrays(arrays))
+
+    def _values(self, before: Scene, wanted: Parameter) -> list[tuple[float, Candidate]]:
+        """The values of a parameter, the likeliest first, each with its best source."""
+        offered = candidates(before, wanted)
+        if not offered:
+            return []
+        told = self.rates.of([circles(each, wanted, before.previous) for each in (ANY_SOURCE, *offered)])
+        nameable, rates = np.full(len(offered), told[0]), told[1:]
+        numbers: dict[bytes, int] = {}
+        for each in offered:
+            numbers.setdefault(each.value, len(numbers))
+        of = np.array([numbers[each.value] for each in offered], dtype=np.int32)
+        families = np.array([family(each.general) for each in offered], dtype=np.int8)
+        nothing = np.zeros(len(offered), dtype=np.int64)
+        found = weighed(Offered(rates, nameable, nothing, of, families, nothing.astype(np.bool_)))
+        best = {int(of[place]): place for place in np.argsort(rates, kind="stable")}
+        ranked = zip(shares(self.weights, found).tolist(), found.numbers.tolist(), strict=True)
+        return sorted(
+            ((share, offered[best[number]]) for share, number in ranked),
+            key=lambda each: (-each[0], each[1].value),
+        )
+
+
+def _cross_fitted(cases: Cases) -> Values:
+    """The values of cases, by rates that were counted in other folds."""
+    case_folds = cases.folds[cases.calls]
+    names = len(cases.keys)
+    any_source = cross_fitted(cases.any_numbers, cases.any_right, case_folds, names, FOLDS)
+    rates = cross_fitted(cases.numbers, cases.right, case_folds[cases.cases], names, FOLDS)
+    return weighed(
+        Offered(rates, any_source[cases.cases], cases.cases, cases.values, cases.families, cases.right)
+    )
+
+
+def _rates(cases: Cases) -> Rates:
+    numbers = np.concatenate((cases.numbers, cases.any_numbers))
+    return Rates.counted(cases.keys, numbers, np.concatenate((cases.right, cases.any_right)))
+
+
+def _guess(wanted: Sequence[Parameter], values: Sequence[Candidate], confidence: float) -> Guess:
+    given = {each.name: value for each, value in zip(wanted, values, strict=True) if value.value != LEFT_OUT}
+    return Guess(
+        {name: orjson.loads(value.value) for name, value in sorted(given.items())},
+        confidence,
+        {name: _told(value) for name, value in sorted(given.items())},
+    )
+
+
+def _told(found: Candidate) -> str:
+    """A source without values: constants are named by what they are."""
+    return found.general if found.general.startswith(("constant", "enum")) else found.specific
+
+
+def _confidence(cases: Cases, found: Values, probabilities: Column) -> Confidence:
+    """How often the likeliest value of every parameter of a call was right."""
+    calls = len(cases.tools)
+    best = np.zeros(len(cases.calls))
+    right = np.zeros(len(cases.calls), dtype=np.bool_)
+    order = np.lexsort((probabilities, found.owners))
+    best[found.owners[order]] = probabilities[order]
+    right[found.owners[order]] = found.right[order]
+    logs = np.log(np.maximum(best, LEAST_SHARE))
+    products, wrong = summed(logs, cases.calls, calls), summed(~right, cases.calls, calls)
+    return Confidence.fit(products, cases.tools, wrong == 0, cases.folds)

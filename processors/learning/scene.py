@@ -1,0 +1,118 @@
+"""What is known before a call, taken apart: the elements that ended, and the visible text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from pml.processors.discovery.words import spoken
+from pml.processors.learning.argument_spans import TEXT_CHARACTERS, Span, spans
+from pml.processors.learning.argument_values import Leaf, leaves, spelled
+
+HISTORY_MOST: Final = 16
+FIRST: Final = "^"
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """An element of a session that ended: a tool call or a run of a capability.
+
+    Attributes:
+        name: `server:tool` or `cap_…`.
+        arguments: those of the call, or the parameters of the run.
+        result: the JSON value that it gave; None where it is unknown.
+    """
+
+    name: str
+    arguments: Mapping[str, Any]
+    result: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """An element taken apart, once for a session: `owner` is its name as words."""
+
+    name: str
+    owner: str
+    arguments: tuple[Leaf, ...]
+    results: Mapping[str, tuple[Leaf, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An element as it is seen from a call: `back` is 1 for the latest."""
+
+    back: int
+    name: str
+    owner: str
+    arguments: tuple[Leaf, ...]
+    results: Mapping[str, tuple[Leaf, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What is known before a call.
+
+    Attributes:
+        past: at most `HISTORY_MOST` elements, the latest first.
+        spans: pieces of the visible text by kind.
+        lowered: that text in lower case.
+        used: spellings of values that earlier arguments had.
+        reached: the place in the text behind the last piece that an earlier argument used.
+    """
+
+    past: tuple[Element, ...]
+    spans: Mapping[str, Sequence[Span]]
+    lowered: str
+    used: frozenset[bytes]
+    reached: int
+
+    @property
+    def previous(self) -> str:
+        """The name of the latest element."""
+        return self.past[0].name if self.past else FIRST
+
+    def named_at(self, parameter: str) -> int | None:
+        """Behind the last place where the text says the name of a parameter; None where it does not."""
+        wanted = spoken(parameter)
+        at = self.lowered.rfind(wanted) if wanted else -1
+        return at + len(wanted) if at >= 0 else None
+
+
+def taken_apart(element: Past) -> Taken:
+    """The arguments and results of an element as the values in them."""
+    by_pattern: dict[str, list[Leaf]] = {}
+    for leaf in leaves(element.result):
+        by_pattern.setdefault(leaf.pattern, []).append(leaf)
+    return Taken(
+        element.name,
+        spoken(element.name),
+        tuple(leaves(element.arguments)),
+        {pattern: tuple(found) for pattern, found in by_pattern.items()},
+    )
+
+
+def scene(past: Sequence[Taken], text: str) -> Scene:
+    """What is known after these elements, the latest last, with this text visible."""
+    kept = past[-HISTORY_MOST:][::-1]
+    elements = tuple(
+        Element(back, each.name, each.owner, each.arguments, each.results)
+        for back, each in enumerate(kept, start=1)
+    )
+    given = [leaf.value for element in elements for leaf in element.arguments]
+    used = frozenset(value for value in map(spelled, given) if value is not None)
+    read = text[-TEXT_CHARACTERS:]
+    pieces = spans(read)
+    words = {word.lower() for word in map(_word, used) if word is not None}
+    ends = [piece.end for each in pieces.values() for piece in each if piece.text.lower() in words]
+    return Scene(elements, pieces, read.lower(), used, max(ends, default=0))
+
+
+def _word(value: bytes) -> str | None:
+    told = orjson.loads(value)
+    if isinstance(told, str):
+        return told
+    return str(told) if type(told) in (int, float) else None

@@ -1,0 +1,59 @@
+"""Arguments of the next call are guessed from what named them in ended sessions, or not at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from pml.processors.learning.argument_sources import ArgumentSources, Past
+
+SCHEMAS = {
+    "shop:search": {"properties": {"query": {"type": "string"}}, "required": ["query"]},
+    "shop:get": {
+        "properties": {
+            "item_id": {"type": "integer"},
+            "mode": {"type": "string"},
+            "note": {"type": "string"},
+        },
+        "required": ["item_id", "mode"],
+    },
+    "shop:say": {"properties": {"thought": {"type": "string"}}, "required": ["thought"]},
+}
+
+
+def session(number: int) -> list[Past]:
+    found = {"items": [{"id": number * 10}, {"id": number * 10 + 1}]}
+    return [
+        Past("shop:search", {"query": f"thing {number}"}, found),
+        Past("shop:get", {"item_id": number * 10, "mode": "full"}, {"colour": "red"}),
+        Past("shop:say", {"thought": f"free words number {number * 7}"}, None),
+    ]
+
+
+@pytest.fixture(scope="module")
+def learned() -> ArgumentSources:
+    sessions = [session(number) for number in range(12)]
+    requests = [[f"look for 'thing {number}'"] * 3 for number in range(12)]
+    return ArgumentSources.fit(sessions, requests, SCHEMAS)
+
+
+def test_a_field_of_the_last_result_and_a_habit_become_the_arguments(learned: ArgumentSources) -> None:
+    past = [Past("shop:search", {"query": "other"}, {"items": [{"id": 77}, {"id": 78}]})]
+    best, *others = learned.guesses("shop:get", past, "look for 'other'")
+    assert best.arguments == {"item_id": 77, "mode": "full"}
+    assert best.confidence > 0.8
+    assert best.sources["item_id"].startswith("result shop:search items[].id")
+    assert best.sources["mode"] == "constant"
+    assert all(other.confidence <= best.confidence for other in others)
+
+
+def test_what_nobody_can_name_is_not_guessed(learned: ArgumentSources) -> None:
+    assert learned.guesses("shop:say", session(20)[:2], "look for 'thing 20'") == ()
+    assert learned.guesses("shop:get", [], "") == ()
+    assert learned.guesses("shop:unheard", session(20), "look for 'other'") == ()
+
+
+def test_arrays_keep_everything(learned: ArgumentSources) -> None:
+    again = ArgumentSources.from_arrays(learned.to_arrays())
+    past = [Past("shop:search", {"query": "other"}, {"items": [{"id": 77}, {"id": 78}]})]
+    for name in SCHEMAS:
+        assert again.guesses(name, past, "look for 'it'") == learned.guesses(name, past, "look for 'it'")
