@@ -23,6 +23,7 @@ SURE = (0.5, 0.7)
 COLUMNS = ("oracle", "same_name", "top_1", "top_3", "exact_1", "exact_3", "confidence")
 
 Column = NDArray[np.float64]
+Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Asked:
     group: int
 
 
-def judged(data: ArgumentSet, seed: int, done: Callable[[], None]) -> tuple[dict[str, Column], Column]:
+def judged(data: ArgumentSet, seed: int, done: Callable[[], None]) -> tuple[dict[str, Column], Places]:
     """For each call but the first of a session a value in each of `COLUMNS`, and its group.
 
     `done` is called after each fold.
@@ -110,7 +111,9 @@ def _same_named(asked: Asked, needed: Sequence[str]) -> bool:
     return all(found.get(name) == spelled(asked.call.arguments[name]) for name in needed)
 
 
-def row_of(data: ArgumentSet, found: Mapping[str, Column], groups: NDArray[np.int64], seed: int) -> dict[str, Any]:
+def row_of(
+    data: ArgumentSet, found: Mapping[str, Column], groups: NDArray[np.int64], seed: int
+) -> dict[str, Any]:
     """A set's row of the table, as JSON-serialisable values."""
     told = {name: _mean(found[name], groups, seed) for name in COLUMNS}
     brier = float(np.mean((found["confidence"] - found["exact_1"]) ** 2))
@@ -124,7 +127,7 @@ def row_of(data: ArgumentSet, found: Mapping[str, Column], groups: NDArray[np.in
     }
 
 
-def _mean(column: Column, groups: NDArray[np.int64], seed: int) -> dict[str, Any]:
+def _mean(column: Column, groups: Places, seed: int) -> dict[str, Any]:
     low, high = interval(resampled_means(column, groups, seed))
     return {"mean": round(float(column.mean()), 4), "interval": (round(low, 4), round(high, 4))}
 

@@ -6,7 +6,7 @@ symbol stands for it: digits that say nothing, equal where the data says that th
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +24,7 @@ from pml.processors.learning.duplicates import Groups
 NUMBERS = ("integer", "int", "number", "float")
 # Elements that stand for what a run was given, before its first call.
 GIVEN = "given"
+FIELDS_MOST = 24
 
 
 def _own_turn(row: Row, place: int) -> str:
@@ -99,18 +100,22 @@ def argument_set(folder: Path, name: str) -> ArgumentSet:
 
 
 def _fields(rows: Sequence[Row], tools: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
-    """What results of each tool have: its declared outputs, and what any workflow took of it."""
-    found: dict[str, set[str]] = defaultdict(set)
+    """What results of each tool have: its declared outputs, and what most workflows took of it."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
     for name, tool in tools.items():
-        found[name] |= set(tool.get("outputs") or tool.get("output") or ())
+        found[name].update(dict.fromkeys(tool.get("outputs") or tool.get("output") or (), len(rows)))
     for row in rows:
         called = {task["id"]: task["tool"] for task in row["tasks"]}
         for task in row["tasks"]:
             for argument in task["arguments"].values():
                 source = _source(argument)
                 if source is not None and source[0] in called:
-                    found[called[source[0]]].add(source[1])
-    return {name: sorted(each) for name, each in found.items()}
+                    found[called[source[0]]][source[1]] += 1
+    return {name: sorted(_most(each)) for name, each in found.items()}
+
+
+def _most(counted: Counter[str]) -> list[str]:
+    return sorted(counted, key=lambda field: (-counted[field], field))[:FIELDS_MOST]
 
 
 def _source(argument: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -125,6 +130,7 @@ def _source(argument: Mapping[str, Any]) -> tuple[str, str] | None:
 
 def _session(row: Row, schemas: Mapping[str, Any], fields: Mapping[str, list[str]]) -> list[Past]:
     symbol = partial(_symbol, row["id"])
+    taken = _taken(row)
     elements = [
         Past(
             task["tool"],
@@ -133,23 +139,34 @@ def _session(row: Row, schemas: Mapping[str, Any], fields: Mapping[str, list[str
                 for name, argument in task["arguments"].items()
                 for value in [_value(task, name, argument, schemas, symbol)]
             },
-            task["output"] if "output" in task else _result(task, fields, symbol),
+            task["output"] if "output" in task else _result(task, fields, taken[task["id"]], symbol),
         )
         for task in row["tasks"]
     ]
     given = {
-        argument["name"]: symbol("given", argument["name"])
+        argument["name"]: _value(task, name, argument, schemas, symbol)
         for task in row["tasks"]
-        for argument in task["arguments"].values()
+        for name, argument in task["arguments"].items()
         if argument["type"] == "parameter"
     }
     return [Past(GIVEN, given, None), *elements] if given else elements
 
 
+def _taken(row: Row) -> dict[str, set[str]]:
+    """The fields that a workflow takes of each of its tasks: its results surely have them."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for task in row["tasks"]:
+        for argument in task["arguments"].values():
+            source = _source(argument)
+            if source is not None:
+                found[source[0]].add(source[1])
+    return found
+
+
 def _result(
-    task: Mapping[str, Any], fields: Mapping[str, list[str]], symbol: Callable[..., str]
+    task: Mapping[str, Any], fields: Mapping[str, list[str]], taken: set[str], symbol: Callable[..., str]
 ) -> dict[str, Any] | None:
-    found = {field: symbol(task["id"], field) for field in fields.get(task["tool"], ())}
+    found = {field: symbol(task["id"], field) for field in sorted({*fields.get(task["tool"], ()), *taken})}
     return found or None
 
 
@@ -166,6 +183,8 @@ def _value(
     else:
         found = symbol(*source) if source else symbol("computed", argument["expression"])
     kind = schemas.get(task["tool"], {}).get("properties", {}).get(name, {}).get("type")
+    if kind in ("boolean", "bool"):
+        return int(found) % 2 == 0
     return int(found) if kind in NUMBERS else [found] if kind in ("array", "list") else found
 
 

@@ -89,7 +89,17 @@ def _figures(rows: Sequence[Mapping[str, Any]]) -> list[Figure]:
 def _show(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
     table = Table(title="arguments of the next call, its tool being known", box=box.SIMPLE, pad_edge=False)
     table.add_column("set (calls)")
-    for column in ("oracle", "before", "same name", "best", "before", "best 3", "all right", "best 3", "Brier"):
+    for column in (
+        "oracle",
+        "before",
+        "same name",
+        "best",
+        "before",
+        "best 3",
+        "all right",
+        "best 3",
+        "Brier",
+    ):
         table.add_column(column, justify="right", no_wrap=True)
     for least in SURE:
         table.add_column(f"sure {least}: share, right", justify="right", no_wrap=True)
