@@ -221,7 +221,7 @@ def related(parameter: str, field: str, owner: str) -> str:
     if same_name(parameter, field):
         return "alias"
     words, others = set(wanted.split()), set(given.split())
-    if words <= others | set(owner.split()) and words & others:
+    if words & others and not words <= others and words <= others | set(owner.split()):
         return "owned"
     if words <= others or others <= words:
         return "part"
