@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pml.schemas.argument_pattern import ArgumentPattern
 from pml.schemas.base import Coordinate, Json
 from pml.schemas.calls import CallError
 from pml.schemas.event_data import EventData, Reopened, Started
@@ -41,7 +42,8 @@ class TaskStarted(Started):
     """A task begins. `serves` is the seq of the speculation that serves it or that it joins.
 
     `eligible`: its call could run early, as far as the operator and its place say: it is allowed to, with
-    these arguments, speculation of it is on, and it is not in the first layer.
+    these arguments, speculation of it is on, and it is not in the first layer. `argument_pattern` is what its
+    full arguments look like.
     """
 
     TYPE = "task.started"
@@ -53,12 +55,14 @@ class TaskStarted(Started):
     speculable: bool = False
     approval_id: str | None = None
     eligible: bool | None = None
+    argument_pattern: ArgumentPattern | None = None
 
 
 class TaskEnded(EventData):
     """What the ends of an attempt have in common: one row in ClickHouse each.
 
-    `early` is given where its call was eligible: whether it was speculated or not.
+    `early` is given where its call was eligible: whether it was speculated or not. `argument_pattern` is that
+    of its start, absent where its arguments are gone.
     """
 
     task_id: str
@@ -73,6 +77,7 @@ class TaskEnded(EventData):
     started_at: str | None = None
     duration_ms: float = 0.0
     early: Literal["speculated", "missed"] | None = None
+    argument_pattern: ArgumentPattern | None = None
 
 
 class TaskCompleted(TaskEnded):

@@ -17,7 +17,12 @@ TRACE_WORDS = {
     "error_type": "error",
     "error_code": "error_code",
 }
-CALL_WORDS = {"tool": "task.tool", "call_status": "task.status", "call_error_type": "task.error_type"}
+CALL_WORDS = {
+    "tool": "task.tool",
+    "call_status": "task.status",
+    "call_error_type": "task.error_type",
+    "call_pattern": "task.argument_pattern",
+}
 
 
 @dataclass(frozen=True, slots=True)

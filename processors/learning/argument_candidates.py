@@ -26,6 +26,9 @@ from pml.processors.learning.scene import Scene
 CANDIDATES_MOST: Final = 512
 # Elements that have a field are numbered from the latest; beyond this they are "earlier".
 RECENT: Final = 3
+# Of what is called otherwise than the parameter, only where it was seen to be meant, or where so few are.
+UNRELATED: Final = frozenset({"kin", "other"})
+FEW: Final = 4
 # How the value of an argument that is not given is written.
 LEFT_OUT: Final = b""
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?$")
@@ -40,6 +43,9 @@ class Candidate:
     specific: str
 
 
+NOT_GIVEN: Final = Candidate(LEFT_OUT, "left out", "left out")
+
+
 def candidates(scene: Scene, wanted: Parameter) -> list[Candidate]:
     """The bounded set of what may be meant, in a fixed order; a value may come from several sources."""
     found: list[Candidate] = []
@@ -52,7 +58,7 @@ def candidates(scene: Scene, wanted: Parameter) -> list[Candidate]:
 
 def _sources(scene: Scene, wanted: Parameter) -> Iterator[Candidate]:
     if not wanted.required:
-        yield Candidate(LEFT_OUT, "left out", "left out")
+        yield NOT_GIVEN
     if wanted.default is not None:
         yield Candidate(wanted.default, "default", "default")
     yield from _constants(scene, wanted)
@@ -126,9 +132,11 @@ def _arguments(scene: Scene, wanted: Parameter) -> Iterator[Candidate]:
         for leaf in element.arguments:
             source = f"argument {element.name} {leaf.pattern}"
             counted[source] += 1
-            value = fitting_value(leaf.value, wanted.type) if counted[source] <= RECENT else None
-            if value is not None:
-                relation = related(wanted.name, leaf.name, element.owner)
+            relation = related(wanted.name, leaf.name, element.owner)
+            if counted[source] > RECENT or not _meant(relation, source, wanted, len(element.arguments)):
+                continue
+            value = fitting_value(leaf, wanted.type)
+            if value:
                 general = f"argument {own}{relation} {min(element.back, RECENT + 1)}"
                 yield Candidate(value, general, f"{source} {counted[source]}")
 
@@ -142,21 +150,28 @@ def _results(scene: Scene, wanted: Parameter) -> Iterator[Candidate]:
             if counted[source] > RECENT:
                 continue
             relation = related(wanted.name, items[0].name, element.owner)
+            if not _meant(relation, source, wanted, len(element.results)):
+                continue
             for rule, leaf in _chosen_items(items, scene):
-                value = fitting_value(leaf.value, wanted.type)
-                if value is not None:
+                value = fitting_value(leaf, wanted.type)
+                if value:
                     general = f"result {relation} {min(element.back, RECENT + 1)} {rule}"
                     yield Candidate(value, general, f"{source} {rule} {counted[source]}")
+
+
+def _meant(relation: str, source: str, wanted: Parameter, leaves: int) -> bool:
+    """Whether a value is worth a look: called alike, or it was the one before, or there are few beside it."""
+    return relation not in UNRELATED or source in wanted.paths or leaves <= FEW
 
 
 def _chosen_items(items: Sequence[Leaf], scene: Scene) -> Iterator[tuple[str, Leaf]]:
     """Which of the items that lie under one path: as with pieces of a text."""
     if len(items) == 1:
-        yield ("only used" if spelled(items[0].value) in scene.used else "only"), items[0]
+        yield ("only used" if items[0].spelling in scene.used else "only"), items[0]
         return
     yield "first", items[0]
     yield "last", items[-1]
-    ahead = [leaf for leaf in items if spelled(leaf.value) not in scene.used]
+    ahead = [leaf for leaf in items if leaf.spelling not in scene.used]
     if ahead:
         yield "next", ahead[0]
     named = [leaf for leaf in items if isinstance(leaf.value, str) and mentioned(leaf.value, scene.lowered)]
@@ -164,10 +179,11 @@ def _chosen_items(items: Sequence[Leaf], scene: Scene) -> Iterator[tuple[str, Le
         yield "in the text", named[-1]
 
 
-def fitting_value(value: Any, kind: str) -> bytes | None:
+def fitting_value(leaf: Leaf, kind: str) -> bytes | None:
     """A value as one of the wanted type; numbers and texts that spell them are turned into each other."""
+    value = leaf.value
     if kind in (ANY, "null") or _is(value, kind):
-        return spelled(float(value) if kind == "number" and type(value) is float else value)
+        return leaf.spelling
     if kind == "string" and type(value) in (int, float):
         return spelled(str(value))
     if kind in ("integer", "number") and isinstance(value, str) and _NUMBER.match(value):
@@ -205,7 +221,7 @@ def related(parameter: str, field: str, owner: str) -> str:
     if same_name(parameter, field):
         return "alias"
     words, others = set(wanted.split()), set(given.split())
-    if words <= others | set(owner.split()) and words & others:
+    if words & others and not words <= others and words <= others | set(owner.split()):
         return "owned"
     if words <= others or others <= words:
         return "part"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,7 +15,7 @@ from pml.processors.learning.argument_rates import ANY_SOURCE, CIRCLES, Keys, ci
 from pml.processors.learning.argument_values import spelled
 from pml.processors.learning.duplicates import key_hash
 from pml.processors.learning.parameters import PARAMETERS_MOST, Parameter, Seen, declared, parameter, seen
-from pml.processors.learning.scene import Past, scene, taken_apart
+from pml.processors.learning.scene import HISTORY_MOST, Past, loose, scene, taken_apart
 from pml.processors.learning.splits import folds
 
 FOLDS: Final = 5
@@ -36,6 +37,8 @@ class Known:
     def of(cls, sessions: Sequence[Sequence[Past]], fold: NDArray[np.int64], schemas: Schemas) -> Known:
         """Learn it of sessions, each of a fold, and schemas of inputs by tool."""
         found = seen([[(each.name, each.arguments) for each in past] for past in sessions], fold.tolist())
+        for past, own in zip(sessions, fold.tolist(), strict=True):
+            _trace(past, own, found)
         told = {name: declared(name, schema) for name, schema in sorted(schemas.items())}
         called = {each.name for past in sessions for each in past}
         names = {tool: list(told.get(tool, {})) for tool in sorted(called | told.keys())}
@@ -51,6 +54,20 @@ class Known:
             parameter(told.get(name), tool, name, self.seen.get((tool, name)), without)
             for name in self.names.get(tool, ())
         ]
+
+
+def _trace(past: Sequence[Past], fold: int, found: Mapping[tuple[str, str], Seen]) -> None:
+    """Note the paths to where the values of a session's arguments stood before."""
+    holders = [taken_apart(each).holders() for each in past]
+    for place, call in enumerate(past):
+        for name, value in call.arguments.items():
+            of = found.get((call.name, name))
+            wanted = loose(spelled(value) or b"")
+            if of is None or not wanted:
+                continue
+            for held in holders[max(0, place - HISTORY_MOST) : place]:
+                for path in held.get(wanted, ()):
+                    of.paths.setdefault(path, Counter())[fold] += 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,6 +13,8 @@ from pml.processors.discovery.fitting import SHRINKAGE, descended
 # Of a parameter the values with the best source are weighed, so many.
 VALUES_MOST: Final = 12
 FEATURES: Final = 5
+# Cases that weights are learned from, evenly from all: there are but five weights.
+CASES_MOST: Final = 6_000
 _LEAST: Final = 1e-4
 
 Column = NDArray[np.float64]
@@ -94,15 +96,24 @@ def shares(weights: Column, found: Values) -> Column:
     return np.asarray(odds / np.repeat(total, lengths))
 
 
+def _some(found: Values) -> Values:
+    """The values of at most `CASES_MOST` cases."""
+    names, of = np.unique(found.owners, return_inverse=True)
+    step = -(-len(names) // CASES_MOST)
+    kept = np.flatnonzero(of % step == 0)
+    return Values(found.owners[kept], found.numbers[kept], found.features[kept], found.right[kept])
+
+
 def learned_weights(found: Values) -> Column:
     """float64 [FEATURES]: those that make what was given most likely."""
     start = np.array([1.0, 0.0, 0.0, 0.0, 0.0])
     if not len(found.owners):
         return start
-    cases = len(np.unique(found.owners))
+    read = _some(found)
+    cases = len(np.unique(read.owners))
 
     def slope(weights: Column) -> Column:
-        error = shares(weights, found) - found.right
-        return np.asarray(error @ found.features / cases + SHRINKAGE * (weights - start))
+        error = shares(weights, read) - read.right
+        return np.asarray(error @ read.features / cases + SHRINKAGE * (weights - start))
 
     return descended(start, slope)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,10 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]]) -> tuple[Known, Rates, Colum
         told = orjson.loads(fitting(arrays, "known", np.uint8, 1).tobytes())
         known = Known(
             _tools(told["declared"]),
-            {(tool, name): _was_seen(types, values) for tool, name, types, values in told["seen"]},
+            {
+                (tool, name): _was_seen(types, values, paths)
+                for tool, name, types, values, paths in told["seen"]
+            },
             {tool: tuple(names) for tool, names in told["names"].items()},
         )
         tools = {name: (float(right), float(offered)) for name, (right, offered) in told["tools"].items()}
@@ -90,8 +93,9 @@ def _tools(told: list[list[Any]]) -> dict[str, dict[str, Parameter]]:
 
 def _seen(key: tuple[str, str], seen: Seen) -> list[Any]:
     values = {value.decode(): seen.sessions[value].total() for value in seen.constants(None)}
-    return [*key, dict(seen.types), values]
+    return [*key, dict(seen.types), values, sorted(seen.paths_elsewhere(None))]
 
 
-def _was_seen(types: Mapping[str, int], values: Mapping[str, int]) -> Seen:
-    return Seen({value.encode(): Counter({0: count}) for value, count in values.items()}, Counter(types))
+def _was_seen(types: Mapping[str, int], values: Mapping[str, int], paths: Sequence[str]) -> Seen:
+    sessions = {value.encode(): Counter({0: count}) for value, count in values.items()}
+    return Seen(sessions, Counter(types), {path: Counter({0: 1}) for path in paths})

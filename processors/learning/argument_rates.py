@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -34,13 +35,17 @@ Keys = NDArray[np.int64]
 Column = NDArray[np.float64]
 
 
+_spoken = lru_cache(65_536)(spoken)
+
+
 def circles(found: Candidate, wanted: Parameter, previous: str) -> tuple[str, ...]:
     """The names under which a candidate's success is counted, the widest circle first."""
     general, own = found.general, f"{wanted.tool}\t{wanted.name}\t{found.specific}"
+    spoken_name = _spoken(wanted.name)
     return (
         general,
         f"type\t{wanted.type}\t{general}",
-        f"name\t{spoken(wanted.name)}\t{general}",
+        f"name\t{spoken_name}\t{general}",
         f"tool\t{wanted.tool}\t{wanted.name}\t{general}",
         f"own\t{own}",
         f"after\t{previous}\t{own}",

@@ -17,7 +17,7 @@ import orjson
 from numpy.typing import NDArray
 
 from pml.processors.learning import argument_model
-from pml.processors.learning.argument_candidates import LEFT_OUT, Candidate, candidates
+from pml.processors.learning.argument_candidates import LEFT_OUT, NOT_GIVEN, Candidate, candidates
 from pml.processors.learning.argument_cases import (
     FOLDS,
     Cases,
@@ -36,7 +36,7 @@ from pml.processors.learning.scene import HISTORY_MOST, Past, Scene, scene, take
 
 __all__ = ["ArgumentSources", "Guess", "Past"]
 
-# An argument whose best value is less likely than this cannot be named, nor arguments that are.
+# Values that are less likely than this are none: who has no other cannot be named.
 NAMEABLE: Final = 0.05
 GUESSES_MOST: Final = 10
 
@@ -109,12 +109,10 @@ class ArgumentSources:
         before = scene([taken_apart(each) for each in past[-HISTORY_MOST:]], request)
         wanted = self.known.parameters(name)
         named = [self._values(before, each) for each in wanted]
-        if any(not each or each[0][0] < NAMEABLE for each in named):
+        if any(not each for each in named):
             return ()
         picked = combinations([[share for share, _ in each] for each in named], min(most, GUESSES_MOST))
         sure = self.confidence(picked[0][0], name)
-        if sure < NAMEABLE:
-            return ()
         told = [[each[pick][1] for each, pick in zip(named, picks, strict=True)] for _, picks in picked]
         odds = np.exp([product - picked[0][0] for product, _ in picked])
         scale = min(sure, 1 / float(odds.sum()))
@@ -136,7 +134,10 @@ class ArgumentSources:
         return cls(*argument_model.from_arrays(arrays))
 
     def _values(self, before: Scene, wanted: Parameter) -> list[tuple[float, Candidate]]:
-        """The values of a parameter, the likeliest first, each with its best source."""
+        """The values of a parameter, the likeliest first, each with its best source; or none.
+
+        An optional one that cannot be named is left out.
+        """
         offered = candidates(before, wanted)
         if not offered:
             return []
@@ -151,10 +152,12 @@ class ArgumentSources:
         found = weighed(Offered(rates, nameable, nothing, of, families, nothing.astype(np.bool_)))
         best = {int(of[place]): place for place in np.argsort(rates, kind="stable")}
         ranked = zip(shares(self.weights, found).tolist(), found.numbers.tolist(), strict=True)
-        return sorted(
+        named = sorted(
             ((share, offered[best[number]]) for share, number in ranked),
             key=lambda each: (-each[0], each[1].value),
         )
+        likely = [each for each in named if each[0] >= NAMEABLE]
+        return likely or ([] if wanted.required else [(LEAST_SHARE, NOT_GIVEN)])
 
 
 def _cross_fitted(cases: Cases) -> Values:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
@@ -24,12 +24,16 @@ _JSON = re.compile(r"\s*[\[{]")
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A value in another one. `pattern` is the path with `[]` for every item: `flights[].id`; `name` its
-    last field."""
+    """A value in another one.
+
+    `pattern` is the path with `[]` for every item, `flights[].id`; `name` its last field; `spelling` the
+    value's, empty where it has none.
+    """
 
     pattern: str
     name: str
     value: Any
+    spelling: bytes = b""
 
 
 def leaves(value: Any) -> list[Leaf]:
@@ -42,8 +46,8 @@ def leaves(value: Any) -> list[Leaf]:
     waiting = deque([Leaf("", "", unwrapped(value))])
     while waiting and len(found) < NODES_MOST:
         leaf = waiting.popleft()
-        if leaf.pattern and (leaf.value is not None) and fits(leaf.value):
-            found.append(leaf)
+        if leaf.pattern and leaf.value is not None and fits(leaf.value):
+            found.append(replace(leaf, spelling=spelled(leaf.value) or b""))
         waiting.extend(_inner(leaf))
     return found
 

@@ -12,6 +12,7 @@ from pml.schemas.sanitiser.markers import REDACTED
 
 PARAMETERS_MOST: Final = 64
 CONSTANTS_MOST: Final = 24
+PATHS_MOST: Final = 48
 CONSTANT_BYTES_MOST: Final = 200
 # A value that only one session had is no habit, and may be somebody's own.
 SESSIONS_LEAST: Final = 2
@@ -39,6 +40,7 @@ class Parameter:
         enum: JSON spellings of the only values it takes; empty: any.
         default: the spelling of what the schema says it is without; None: it does not say.
         constants: JSON spellings of values that several sessions gave it, the most frequent first.
+        paths: earlier arguments and fields of results, as `source_of` writes them, that had its value.
     """
 
     tool: str
@@ -48,6 +50,7 @@ class Parameter:
     enum: tuple[bytes, ...]
     default: bytes | None
     constants: tuple[bytes, ...]
+    paths: frozenset[str] = frozenset()
 
 
 def declared(tool: str, schema: Mapping[str, Any] | None) -> dict[str, Parameter]:
@@ -67,20 +70,28 @@ class Seen:
 
     sessions: dict[bytes, Counter[int]]
     types: Counter[str]
+    paths: dict[str, Counter[int]]
+
+    def paths_elsewhere(self, without: int | None) -> frozenset[str]:
+        """The paths that had the value in other folds, the most frequent of them."""
+        counted = {path: _elsewhere(folds, without) for path, folds in self.paths.items()}
+        known = sorted((path for path in counted if counted[path]), key=lambda path: (-counted[path], path))
+        return frozenset(known[:PATHS_MOST])
 
     def constants(self, without: int | None) -> tuple[bytes, ...]:
         """Spellings that several sessions of other folds gave, the most frequent first."""
-        counted = {
-            value: count
-            for value, folds in self.sessions.items()
-            if (count := folds.total() - (0 if without is None else folds[without])) >= SESSIONS_LEAST
-        }
+        counted = {value: _elsewhere(folds, without) for value, folds in self.sessions.items()}
+        counted = {value: count for value, count in counted.items() if count >= SESSIONS_LEAST}
         return tuple(sorted(counted, key=lambda value: (-counted[value], value))[:CONSTANTS_MOST])
+
+
+def _elsewhere(folds: Counter[int], without: int | None) -> int:
+    return folds.total() - (0 if without is None else folds[without])
 
 
 def seen(sessions: Sequence[Iterable[Call]], folds: Sequence[int]) -> dict[tuple[str, str], Seen]:
     """What the calls of sessions gave to each parameter, by tool and name; `folds`: one for each session."""
-    found: dict[tuple[str, str], Seen] = defaultdict(lambda: Seen({}, Counter()))
+    found: dict[tuple[str, str], Seen] = defaultdict(lambda: Seen({}, Counter(), {}))
     for calls, fold in zip(sessions, folds, strict=True):
         given = {
             (tool, name, type_of(value), spelled(value))
@@ -111,12 +122,13 @@ def parameter(
 ) -> Parameter:
     """What a schema and the calls of other folds together say of one parameter."""
     constants = of.constants(without) if of is not None else ()
+    paths = of.paths_elsewhere(without) if of is not None else frozenset()
     kind = told.type if told is not None else ANY
     if kind == ANY and of is not None and len(of.types) == 1:
         kind = next(iter(of.types))
     if told is None:
-        return Parameter(tool, name, kind, False, (), None, constants)
-    return Parameter(tool, name, kind, told.required, told.enum, told.default, constants)
+        return Parameter(tool, name, kind, False, (), None, constants, paths)
+    return Parameter(tool, name, kind, told.required, told.enum, told.default, constants, paths)
 
 
 def _declared(tool: str, name: str, told: Any, required: bool) -> Parameter:

@@ -10,7 +10,7 @@ import orjson
 
 from pml.processors.discovery.words import spoken
 from pml.processors.learning.argument_spans import TEXT_CHARACTERS, Span, spans
-from pml.processors.learning.argument_values import Leaf, leaves, spelled
+from pml.processors.learning.argument_values import Leaf, leaves
 
 HISTORY_MOST: Final = 16
 FIRST: Final = "^"
@@ -39,6 +39,21 @@ class Taken:
     owner: str
     arguments: tuple[Leaf, ...]
     results: Mapping[str, tuple[Leaf, ...]]
+
+    def holders(self) -> dict[bytes, set[str]]:
+        """The paths to each value, by `loose` spelling."""
+        found: dict[bytes, set[str]] = {}
+        for leaf in self.arguments:
+            found.setdefault(loose(leaf.spelling), set()).add(f"argument {self.name} {leaf.pattern}")
+        for pattern, items in self.results.items():
+            for leaf in items:
+                found.setdefault(loose(leaf.spelling), set()).add(f"result {self.name} {pattern}")
+        return found
+
+
+def loose(spelling: bytes) -> bytes:
+    """A spelling that text, number and a list of one share: `"7"`, `7` and `["7"]`."""
+    return spelling.strip(b'[]"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +117,7 @@ def scene(past: Sequence[Taken], text: str) -> Scene:
         Element(back, each.name, each.owner, each.arguments, each.results)
         for back, each in enumerate(kept, start=1)
     )
-    given = [leaf.value for element in elements for leaf in element.arguments]
-    used = frozenset(value for value in map(spelled, given) if value is not None)
+    used = frozenset(leaf.spelling for element in elements for leaf in element.arguments if leaf.spelling)
     read = text[-TEXT_CHARACTERS:]
     pieces = spans(read)
     words = {word.lower() for word in map(_word, used) if word is not None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pml.processors.learning.argument_patterns import pattern_of
 from pml.processors.speculation.guard import may_be_early
 from pml.processors.speculation.touches import any_overlap
 from pml.processors.workflow.calls import Wanted, call_run
@@ -179,6 +180,7 @@ def _emit_started(
             speculable=run.task(prepared.node.id).speculable,
             approval_id=approval.approval_id if approval else None,
             eligible=_eligible(draft, run, prepared) or None,
+            argument_pattern=pattern_of(prepared.arguments, draft.catalog.policy.hash_key),
         ),
         run,
     )
@@ -249,7 +251,7 @@ def _serve(draft: Draft, run_id: str, prepared: Prepared, entry: Speculation, at
         saved_ms=entry.tool_ms,
         as_of_ms=entry.call.started_ms,
         started_at=None,
-        arguments=prepared.sanitised,
+        prepared=prepared,
     )
     if served_by == "speculation":
         end_speculation(draft, entry, "served", "hit", saved_ms=entry.tool_ms)

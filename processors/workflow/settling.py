@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from pml.processors.learning.argument_patterns import pattern_of
 from pml.processors.workflow.arguments import Unresolved, Values, resolve_strictly
 from pml.processors.workflow.calls import addresses_of
 from pml.processors.workflow.draft import Draft, full_arguments
@@ -13,7 +14,7 @@ from pml.processors.workflow.folding import coordinate_of
 from pml.processors.workflow.inputs import Address, payload_value
 from pml.processors.workflow.learning import threshold_context
 from pml.processors.workflow.plans import score, score_all, score_completed
-from pml.processors.workflow.preparation import resolve_node
+from pml.processors.workflow.preparation import Prepared, resolve_node
 from pml.processors.workflow.state import Call, Run, Source, Speculation, TaskState
 from pml.processors.workflow.verification import give_up_of_run
 from pml.processors.workflow.verify_rule import AMBIGUOUS, patience_ms, rule_of
@@ -37,27 +38,36 @@ def recorded_arguments(
     draft: Draft, run: Run, task_id: str, call: Call | None, sources: tuple[Source, ...] = ()
 ) -> Any:
     """The arguments of a task as its ending event keeps them: sanitised; None where they are gone."""
+    arguments = _full_arguments(draft, run, task_id, call, sources)
+    return None if arguments is None else sanitise(arguments)
+
+
+def _full_arguments(
+    draft: Draft, run: Run, task_id: str, call: Call | None, sources: tuple[Source, ...] = ()
+) -> dict[str, Any] | None:
     try:
         resolved = resolve_node(
             draft, run, run.node(task_id), strictly=False, call=call, sources=addresses_of(sources)
         )
     except PMLError:
         return None
-    return None if isinstance(resolved, Unresolved) else sanitise(resolved.arguments)
+    return None if isinstance(resolved, Unresolved) else resolved.arguments
 
 
-def _ended_fields(draft: Draft, run: Run, task_id: str, arguments: Any) -> dict[str, Any]:
+def _ended_fields(draft: Draft, run: Run, task_id: str, prepared: Prepared | None = None) -> dict[str, Any]:
     """An attempt that could not begin has a number of its own, and no call."""
     task, node = run.task(task_id), run.node(task_id)
     begun = task.status == "running"
     call = task.call if begun else None
+    full = prepared.arguments if prepared else _full_arguments(draft, run, task_id, call)
     return {
         "task_id": task_id,
         "attempt": task.attempt if begun else task.attempt + 1,
         "layer": node.layer,
         "tool": node.tool,
         "call_id": call.call_id if call else None,
-        "arguments": arguments if arguments is not None else recorded_arguments(draft, run, task_id, call),
+        "arguments": prepared.sanitised if prepared else None if full is None else sanitise(full),
+        "argument_pattern": None if full is None else pattern_of(full, draft.catalog.policy.hash_key),
         "arguments_hash": call.arguments_hash if call else "",
         "served_by": task.served_by if begun else "call",
         "speculable": task.speculable,
@@ -78,16 +88,17 @@ def complete_task(
     saved_ms: float,
     as_of_ms: int,
     started_at: str | None,
-    arguments: Any = None,
+    prepared: Prepared | None = None,
     served_by: ServedBy | None = None,
 ) -> None:
     """A task has its result, by whatever way it came.
 
     Args:
+        prepared: its call, where it is at hand; else the arguments are resolved again.
         served_by: where the first that joined gave up, the next one is the hit in its place.
     """
     kept, preview = sanitise_and_preview(payload_value(draft.payload(result)))
-    fields = _ended_fields(draft, run, task_id, arguments)
+    fields = _ended_fields(draft, run, task_id, prepared)
     task = run.task(task_id)
     assert task.call is not None
     cached = task.replaces and make_room(draft, result_bytes)
@@ -124,7 +135,7 @@ def fail_task(
     """An attempt failed; another one follows at `retry_at_ms` where that is given."""
     draft.emit(
         TaskFailed(
-            **_ended_fields(draft, run, task_id, None),
+            **_ended_fields(draft, run, task_id),
             started_at=started_at,
             duration_ms=duration_ms,
             error=safe_error(error),
@@ -141,7 +152,7 @@ def unknown_task(
     draft: Draft, run: Run, task_id: str, error: CallError, started_at: str | None = None
 ) -> None:
     """Nobody knows whether an unsafe call happened; where its entry declares how, that is asked later."""
-    fields = _ended_fields(draft, run, task_id, None)
+    fields = _ended_fields(draft, run, task_id)
     verify_at = _verify_at(draft, run, task_id)
     draft.emit(
         TaskUnknown(**fields, started_at=started_at, error=safe_error(error), verify_at=verify_at), run
