@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.streams.cli.output import Json, note, print_json, print_table
 from pml.streams.cli.session import load_settings, person, run_async
 from pml.streams.cli.train import print_manifest
@@ -18,6 +19,7 @@ ModelId = Annotated[str, typer.Argument(metavar="MODEL", help="Its id, mdl_…")
 Principal = Annotated[
     str | None, typer.Option("--as", help="Who says so, written into the record; else whoever is logged in.")
 ]
+Tenant = Annotated[str, typer.Option(help="Whose models.")]
 COLUMNS = ("model", "trained", "learner", "hit@1", "best baseline", "its hit@1", "questions", "serves")
 
 
@@ -27,14 +29,14 @@ def _group() -> None:
 
 
 @app.command("list")
-def list_(json: Json = False) -> None:
+def list_(*, tenant: Tenant = DEFAULT_TENANT, json: Json = False) -> None:
     """Show every model of the folder, the newest first, and which one serves.
 
     Examples: pml model list · pml model list --json
     """
     from pml.streams.learning.listing import model_rows
 
-    rows = run_async(model_rows(load_settings()))
+    rows = run_async(model_rows(load_settings(), tenant))
     if json:
         print_json({"items": rows, "next_cursor": None})
         return
@@ -58,7 +60,7 @@ def show(model_id: ModelId, json: Json = False) -> None:
 
 @app.command()
 def promote(model_id: ModelId, *, principal: Principal = None, json: Json = False) -> None:
-    """Let a model serve, everywhere and at once.
+    """Let a model serve its tenant, everywhere and at once.
 
     Example: pml model promote mdl_0123456789ab
     """
@@ -68,14 +70,14 @@ def promote(model_id: ModelId, *, principal: Principal = None, json: Json = Fals
 
 
 @app.command()
-def rollback(*, principal: Principal = None, json: Json = False) -> None:
+def rollback(*, tenant: Tenant = DEFAULT_TENANT, principal: Principal = None, json: Json = False) -> None:
     """Let the model serve that did before.
 
     Example: pml model rollback
     """
     from pml.streams.learning.promotion import roll_back
 
-    _tell(run_async(roll_back(load_settings(), principal or person())), as_json=json)
+    _tell(run_async(roll_back(load_settings(), principal or person(), tenant)), as_json=json)
 
 
 def _tell(record: ModelRecord, *, as_json: bool) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.streams.cli.export import moment
 from pml.streams.cli.output import Json, note, print_json, print_table, stderr_console
 from pml.streams.cli.session import load_settings, open_store, person, run_async
@@ -31,7 +32,7 @@ def train(
     ] = STORE,
     since: Moment = None,
     until: Moment = None,
-    tenant: Annotated[str | None, typer.Option(help="Only its sessions; else those of all.")] = None,
+    tenant: Annotated[str, typer.Option(help="Whose sessions; it serves nobody else.")] = DEFAULT_TENANT,
     seed: Annotated[int, typer.Option(min=0, help="What splits and resamples are drawn with.")] = 0,
     test: Annotated[float, typer.Option(min=0, max=0.9, help="Share of the groups kept for the end.")] = 0.2,
     promote: Annotated[bool, typer.Option(help="Let it serve at once.")] = True,
@@ -146,7 +147,7 @@ def _judge_sets(settings: Settings, folder: Path, seed: int, *, as_json: bool) -
 
 
 def _read(
-    settings: Settings, data: str, chosen: tuple[str | None, str | None, str | None], *, with_catalog: bool
+    settings: Settings, data: str, chosen: tuple[str, str | None, str | None], *, with_catalog: bool
 ) -> Source:
     """
     Raises:
@@ -160,11 +161,9 @@ def _read(
     known = known_from(run_async(read_catalog(settings))) if with_catalog else Known()
     tenant, since, until = chosen
     if data != STORE:
-        if any(chosen):
-            raise typer.BadParameter(
-                "a file has what it was exported with; --since, --until, --tenant go there"
-            )
-        return from_file(Path(data), known)
+        if since or until:
+            raise typer.BadParameter("a file has what it was exported with; --since and --until go there")
+        return from_file(Path(data), known, tenant)
     with open_store(settings) as store:
         return from_store(store, Selection(tenant, since or EARLIEST, until or LATEST), known)
 

@@ -8,21 +8,21 @@ from typing import Any
 
 from pml.streams.catalog_topic import read_catalog
 from pml.streams.learning.artefacts import list_manifests
-from pml.streams.learning.promotion import promoted_of
+from pml.streams.learning.promotion import promoted_of, tenant_of
 from pml.streams.settings import Settings
 
 
-async def model_rows(settings: Settings) -> list[dict[str, Any]]:
-    """A row for each model, the newest first; one that serves and is not in this folder comes last.
+async def model_rows(settings: Settings, tenant: str) -> list[dict[str, Any]]:
+    """A row for each model of a tenant, the newest first; one that serves and is not in this folder comes last.
 
     Raises:
         BrokerUnavailable: the broker does not answer.
         ModelDamaged: a manifest cannot be read.
     """
-    promoted = promoted_of(await read_catalog(settings))
+    promoted = promoted_of(await read_catalog(settings), tenant)
     manifests = await asyncio.to_thread(list_manifests, settings.models_folder)
     serving = None if promoted is None else promoted.model_id
-    rows = [_row(manifest, serving) for manifest in manifests]
+    rows = [_row(manifest, serving) for manifest in manifests if tenant_of(manifest) == tenant]
     if promoted is not None and all(row["model_id"] != serving for row in rows):
         rows.append(
             {

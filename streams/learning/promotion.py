@@ -8,19 +8,18 @@ from typing import Any
 
 from pml.schemas.catalog import CatalogRecord, ModelRecord
 from pml.schemas.errors import Refused
+from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.schemas.times import to_rfc3339
 from pml.streams.catalog_topic import Records, publish, read_catalog
 from pml.streams.learning.artefacts import read_manifest
 from pml.streams.settings import Settings
 
-# The one model that predicts what comes next.
-NEXT = "next"
 PREVIOUS_MOST = 10
 
 
-def promoted_of(records: Records) -> ModelRecord | None:
-    """What the catalog says serves; None before the first promotion."""
-    found = (record.data for record in records.values() if record.id == NEXT)
+def promoted_of(records: Records, tenant: str) -> ModelRecord | None:
+    """What the catalog says serves a tenant; None before the first promotion."""
+    found = (record.data for record in records.values() if record.id == tenant)
     return next((data for data in found if isinstance(data, ModelRecord)), None)
 
 
@@ -32,27 +31,33 @@ async def promote(settings: Settings, model_id: str, principal: str) -> ModelRec
         BrokerUnavailable: the broker does not answer.
     """
     manifest = read_manifest(settings.models_folder, model_id)
-    before = promoted_of(await read_catalog(settings))
+    tenant = tenant_of(manifest)
+    before = promoted_of(await read_catalog(settings), tenant)
     previous = () if before is None else (before.model_id, *before.previous)
     kept = tuple(dict.fromkeys(name for name in previous if name != model_id))[:PREVIOUS_MOST]
-    return await _publish(settings, _record(manifest, principal, kept))
+    return await _publish(settings, tenant, _record(manifest, principal, kept))
 
 
-async def roll_back(settings: Settings, principal: str) -> ModelRecord:
-    """Let the model serve that did before.
+async def roll_back(settings: Settings, principal: str, tenant: str) -> ModelRecord:
+    """Let the model serve a tenant that did before.
 
     Raises:
         Refused: nothing served before.
         NoSuchModel, ModelDamaged: what served before is gone.
         BrokerUnavailable: the broker does not answer.
     """
-    now = promoted_of(await read_catalog(settings))
+    now = promoted_of(await read_catalog(settings), tenant)
     if now is None or not now.previous:
         raise Refused("no model served before this one; `pml model promote ID` says which shall")
     before, *others = now.previous
     manifest = read_manifest(settings.models_folder, before)
     record = _record(manifest, principal, tuple(others)).model_copy(update={"reason": "rolled_back"})
-    return await _publish(settings, record)
+    return await _publish(settings, tenant, record)
+
+
+def tenant_of(manifest: Mapping[str, Any]) -> str:
+    """Whose sessions a model was trained on, and whom alone it serves: it knows their values."""
+    return manifest["data"].get("tenant") or DEFAULT_TENANT
 
 
 def _record(manifest: Mapping[str, Any], principal: str, previous: tuple[str, ...]) -> ModelRecord:
@@ -69,6 +74,6 @@ def _record(manifest: Mapping[str, Any], principal: str, previous: tuple[str, ..
     )
 
 
-async def _publish(settings: Settings, data: ModelRecord) -> ModelRecord:
-    await publish(settings, CatalogRecord(kind=data.KIND, id=NEXT, version=data.VERSION, data=data))
+async def _publish(settings: Settings, tenant: str, data: ModelRecord) -> ModelRecord:
+    await publish(settings, CatalogRecord(kind=data.KIND, id=tenant, version=data.VERSION, data=data))
     return data

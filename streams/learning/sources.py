@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,15 @@ from numpy.typing import NDArray
 from pml.clickhouse.client import Store
 from pml.clickhouse.training.reading import read_arrays
 from pml.clickhouse.training.selection import Selection
+from pml.clickhouse.training.session_values import Stretch, read_session_values
 from pml.processors.discovery.documents import tool_document
 from pml.processors.discovery.library import Library
+from pml.processors.learning.known_sessions import KnownSession, Schemas
 from pml.processors.learning.session_columns import sessions_of
 from pml.processors.learning.sessions import Sessions
 from pml.schemas.catalog import Capability
 from pml.schemas.errors import ConfigurationError
+from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.streams.catalog_topic import Records
 
 # What a session is made of, out of the columns of a training set.
@@ -35,18 +38,24 @@ Columns = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the catalog says: what may be called (`listed`), and a text for each (`texts`)."""
+    """What the catalog says: what may be called (`listed`), a text for each (`texts`), what tools take."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
     listed: Collection[str] = ()
+    schemas: Schemas = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """Sessions, and what a manifest says of where they are from."""
+    """Sessions, and what a manifest says of where they are from.
+
+    `values` are the same with what runs took and gave, as far as it is known; `schemas` what tools take.
+    """
 
     sessions: Sessions
     about: Mapping[str, Any]
+    values: Sequence[KnownSession] = ()
+    schemas: Schemas = field(default_factory=dict)
 
 
 def known_from(records: Records) -> Known:
@@ -59,7 +68,8 @@ def known_from(records: Records) -> Known:
     documents = dict(library.tool_documents)
     for tenant in sorted(tenants):
         documents.update(library.shelf(tenant).documents)
-    return Known({name: found.text for name, found in documents.items()}, tuple(documents))
+    schemas = {name: tool.input_schema for name, tool in library.tools.items()}
+    return Known({name: found.text for name, found in documents.items()}, tuple(documents), schemas)
 
 
 def from_store(store: Store, selection: Selection, known: Known) -> Source:
@@ -68,10 +78,13 @@ def from_store(store: Store, selection: Selection, known: Known) -> Source:
     Raises:
         StoreUnavailable, QueryError
     """
-    return _source(read_arrays(store, selection), known, {"from": "clickhouse", **_span(selection)})
+    stretch = Stretch(selection.tenant or DEFAULT_TENANT, selection.since, selection.until)
+    values = read_session_values(store, stretch)
+    source = _source(read_arrays(store, selection), known, {"from": "clickhouse", **_span(selection)})
+    return replace(source, values=values, schemas=known.schemas)
 
 
-def from_file(file: Path, known: Known) -> Source:
+def from_file(file: Path, known: Known, tenant: str) -> Source:
     """The sessions of a file that `pml export traces` wrote as npz.
 
     Raises:
@@ -86,7 +99,7 @@ def from_file(file: Path, known: Known) -> Source:
         raise ConfigurationError(
             f"{file} is no training set: {error}; write one with `pml export traces traces.npz`"
         ) from None
-    return _source(columns, known, {"from": file.name})
+    return _source(columns, known, {"from": file.name, "tenant": tenant})
 
 
 def _source(columns: Columns, known: Known, about: Mapping[str, Any]) -> Source:

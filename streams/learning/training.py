@@ -11,6 +11,7 @@ from typing import Any
 
 from pml.processors.learning.choosing import Choice
 from pml.processors.learning.judging import FOLDS
+from pml.processors.learning.known_sessions import learned_sources
 from pml.processors.learning.learners import LEARNED, LEARNERS
 from pml.processors.learning.learning_curve import SHARES, LearningCurve, learning_curve
 from pml.processors.learning.model import NextModel, fitted
@@ -69,8 +70,13 @@ def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases
     verdict = judge_all(training, embedding, wish.seed, phases)
     choice = verdict.choice
     curve = _curve(training, embedding, wish.seed, choice, phases) if wish.with_curve else None
+    with phases.phase("arguments"):
+        arguments = learned_sources(source.values, source.schemas) if source.values else None
     with phases.phase("fitting"):
-        model = fitted(training, embedding, wish.seed, choice.serves, verdict.calibrated.calibration)
+        calibration = verdict.calibrated.calibration
+        model = fitted(
+            training, embedding, wish.seed, choice.serves, calibration=calibration, arguments=arguments
+        )
     with phases.phase("testing"):
         examination = _Examination(source.sessions, parts, verdict, embedding, wish)
         test = examination.held(folder)
@@ -78,7 +84,12 @@ def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases
         "created_at": to_rfc3339(time.time_ns() // 1_000_000),
         "code_version": version("procedural-memory-layer"),
         "seed": wish.seed,
-        "data": {**source.about, "trained_on": len(parts.training), "questions": len(verdict.judged)},
+        "data": {
+            **source.about,
+            "trained_on": len(parts.training),
+            "questions": len(verdict.judged),
+            "with_values": len(source.values),
+        },
         "embedding": embedding.name,
         **told(verdict, wish.seed),
         "test": test,
