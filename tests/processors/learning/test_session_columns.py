@@ -115,8 +115,14 @@ def test_sessions_are_those_of_a_loop_over_runs(runs: list[dict[str, Any]]) -> N
 
 def test_what_the_next_run_is_for_is_not_visible_before_it() -> None:
     run = {
-        "tenant": 0, "session_id": "s1", "epoch": 0, "success": 1, "exploratory": 0, "group": 0,
-        "capability": 0, "calls": [(0, 0)],
+        "tenant": 0,
+        "session_id": "s1",
+        "epoch": 0,
+        "success": 1,
+        "exploratory": 0,
+        "group": 0,
+        "capability": 0,
+        "calls": [(0, 0)],
     }
     runs = [{**run, "intent": intent, "ended_at_us": place} for place, intent in enumerate((1, 2, 0, 1))]
     found = sessions_of(columns_of(runs), {})
