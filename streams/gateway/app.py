@@ -53,6 +53,7 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("POST", "/v1/discover", discovery.discover),
     ("GET", "/v1/tools", catalog.tools),
     ("GET", "/v1/capabilities", discovery.capabilities),
+    ("GET", "/v1/models", catalog.models),
     ("GET", "/v1/dead-letters", catalog.dead_letters),
     ("GET", "/v1/dead-letters/{letter_id}", catalog.dead_letter),
 )

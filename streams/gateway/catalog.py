@@ -1,4 +1,4 @@
-"""`/v1/tools` and `/v1/dead-letters`: what there is, and what went wrong."""
+"""`/v1/tools`, `/v1/models` and `/v1/dead-letters`: what there is, and what went wrong."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pml.streams.gateway import requests
 from pml.streams.gateway.answers import json_response, page
 from pml.streams.gateway.callers import Caller
 from pml.streams.gateway.doors import Doors
+from pml.streams.learning.listing import model_rows
 from pml.streams.tool_listing import known_servers, tool_rows
 
 
@@ -20,6 +21,12 @@ async def tools(request: Request, caller: Caller, doors: Doors) -> Response:
     caller.require("runs:read")
     permissions = read_permissions(doors.settings.mcp_permissions)
     return page(tool_rows(await known_servers(doors.settings), permissions))
+
+
+async def models(request: Request, caller: Caller, doors: Doors) -> Response:
+    """Every model of what comes next, the newest first, and which one serves; one for all tenants."""
+    caller.require("runs:read")
+    return page(await model_rows(doors.settings))
 
 
 async def dead_letters(request: Request, caller: Caller, doors: Doors) -> Response:

@@ -25,6 +25,7 @@ _QUERY = {
     "GET /v1/dead-letters": ("limit", "cursor"),
     "GET /v1/tools": (),
     "GET /v1/capabilities": (),
+    "GET /v1/models": (),
     "POST /v1/discover": (),
 }
 _WITH_KEY = {("POST", "/v1/runs"), ("POST", "/v1/runs/{run_id}/score")}

@@ -1,0 +1,95 @@
+"""`pml train` and `pml model`, as a user types them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import orjson
+import pytest
+
+from pml.streams.cli.session import person
+from pml.streams.client import new_id
+from pml.streams.settings import Settings
+from pml.streams.topics import ensure_topics
+from tests.streams.cli.conftest import Pml
+from tests.streams.learning.exported import write_export
+from tests.streams.learning.recorded_sets import row, written
+
+
+def test_a_file_is_trained_on_and_the_model_is_shown(pml: Pml, tmp_path: Path) -> None:
+    write_export(tmp_path / "traces.npz")
+    told = pml("train", "--data", "traces.npz", "--no-promote", "--plot", "curve.png")
+    assert told.exit_code == 0, told.stderr
+    assert "> markov_1 *" in told.stdout
+    assert "opened 1 times by now: markov_1 hit@1 1.000 [1.000, 1.000]" in told.stdout
+    assert Path("curve.png").read_bytes()[:4] == b"\x89PNG"
+    model_id = told.stdout.split(":")[0]
+    assert f"pml model promote {model_id}" in told.stderr
+    assert pml("model", "show", model_id).stdout.splitlines()[:8] == told.stdout.splitlines()[:8]
+    shown = orjson.loads(pml("model", "show", model_id, "--json").stdout)
+    again = orjson.loads(pml("train", "--data", "traces.npz", "--no-promote", "--json").stdout)
+    assert (shown["model_id"], shown["reason"]) == (model_id, again["reason"])
+    assert (again["promoted"], again["test"]["openings"]) == (False, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "said"),
+    [
+        (["train", "--data", "gone.npz", "--no-promote"], 2, "cannot be read"),
+        (["train", "--data", "gone.npz", "--no-promote", "--since", "2026-01-01"], 2, "a file has what"),
+        (["train", "--since", "yesterday"], 2, "is no time such as"),
+        (["train", "--data", ".", "--json"], 2, "none of the data sets"),
+        (["model", "show", "mdl_000000000000"], 1, "pml model list"),
+    ],
+)
+def test_what_cannot_be_done_is_said(pml: Pml, arguments: list[str], exit_code: int, said: str) -> None:
+    told = pml(*arguments)
+    assert (told.exit_code, said in told.stderr) == (exit_code, True), told.stderr
+
+
+def test_a_folder_of_data_sets_is_a_table_and_keeps_nothing(pml: Pml, tmp_path: Path) -> None:
+    rows = [row(number, ["a", "b"], intent=f"plan {number}") for number in range(12)]
+    for number, each in enumerate(rows):
+        each["tasks"][0]["arguments"] = {"x": number}
+    (tmp_path / "sets").mkdir()
+    written(tmp_path / "sets", "nestful", rows, ["a", "b"])
+    told = pml("train", "--data", "sets")
+    assert told.exit_code == 0, told.stderr
+    assert "nestful: 12 questions, 0% of what came never seen; visible was the whole request" in told.stdout
+    assert "+0.000 [+0.000, +0.000]" in told.stdout.splitlines()[-1]
+    found = orjson.loads(pml("train", "--data", "sets", "--json").stdout)
+    assert [(each["set"], each["serves"] == each["baseline"]) for each in found["sets"]] == [
+        ("nestful", True)
+    ]
+    assert not Path(".pml/models").exists()
+
+
+@pytest.mark.integration
+def test_a_promoted_model_serves_until_another_does_and_can_be_gone_back_to(
+    pml: Pml, kafka: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", kafka)
+    monkeypatch.setenv("PML_KAFKA__TOPIC_PREFIX", new_id("cli") + ".")
+    asyncio.run(ensure_topics(Settings.load()))
+    write_export(tmp_path / "traces.npz")
+    refused = pml("model", "rollback")
+    assert (refused.exit_code, "no model served before" in refused.stderr) == (3, True)
+    trained = pml("train", "--data", "traces.npz", "--json")
+    one = orjson.loads(trained.stdout)
+    assert one["promoted"] is True
+    other = orjson.loads(
+        pml("train", "--data", "traces.npz", "--test", "0.4", "--no-promote", "--json").stdout
+    )["model_id"]
+    told = orjson.loads(pml("model", "promote", other, "--as", "ann", "--json").stdout)
+    assert (told["model_id"], told["previous"], told["principal"]) == (other, [one["model_id"]], "ann")
+    assert (told["learner"], told["hit_1"], told["baseline_hit_1"]) == ("markov_1", 1, 1)
+    items = orjson.loads(pml("model", "list", "--json").stdout)["items"]
+    assert {item["model_id"]: item["serves"] for item in items} == {one["model_id"]: False, other: True}
+    back = orjson.loads(pml("model", "rollback", "--json").stdout)
+    assert (back["model_id"], back["previous"], back["reason"]) == (one["model_id"], [], "rolled_back")
+    assert back["principal"] == person()
+    (tmp_path / ".pml" / "models" / f"{one['model_id']}.json").unlink()
+    gone = orjson.loads(pml("model", "list", "--json").stdout)["items"][-1]
+    assert (gone["model_id"], gone["serves"], gone["created_at"]) == (one["model_id"], True, None)
+    assert "markov_1" in pml("model", "list").stdout
