@@ -16,10 +16,9 @@ from typing import Any
 
 import orjson
 
-from benchmarks.discovery.sets import rows_of
-from benchmarks.learning.sets import OPEN_PART, VISIBLE, Row, Visible, recorded
 from pml.processors.learning.argument_sources import Past
 from pml.processors.learning.duplicates import Groups
+from pml.streams.learning.data_sets import OPEN_PART, VISIBLE, Row, Visible, recorded, rows_of
 
 NUMBERS = ("integer", "int", "number", "float")
 # Elements that stand for what a run was given, before its first call.
