@@ -94,7 +94,7 @@ def argument_set(folder: Path, name: str) -> ArgumentSet:
         requests=tuple((*([""] * first), *texts) for first, texts in zip(firsts, told, strict=True)),
         firsts=firsts,
         schemas=schemas,
-        groups=recorded(folder, way.folder).groups,
+        groups=recorded(folder, way.folder).sessions.traces.groups,
     )
 
 

@@ -24,9 +24,9 @@ async def tools(request: Request, caller: Caller, doors: Doors) -> Response:
 
 
 async def models(request: Request, caller: Caller, doors: Doors) -> Response:
-    """Every model of what comes next, the newest first, and which one serves; one for all tenants."""
+    """Every model of what comes next, the newest first, and which one serves the caller's tenant."""
     caller.require("runs:read")
-    return page(await model_rows(doors.settings))
+    return page(await model_rows(doors.settings, caller.tenant))
 
 
 async def dead_letters(request: Request, caller: Caller, doors: Doors) -> Response:

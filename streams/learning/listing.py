@@ -13,7 +13,7 @@ from pml.streams.settings import Settings
 
 
 async def model_rows(settings: Settings, tenant: str) -> list[dict[str, Any]]:
-    """A row for each model of a tenant, the newest first; one that serves and is not in this folder comes last.
+    """A row for each model of a tenant, the newest first; one that serves and is not here comes last.
 
     Raises:
         BrokerUnavailable: the broker does not answer.
