@@ -1,0 +1,174 @@
+"""One step of training: vectors of all nodes, the contrastive loss of a batch, its slopes; and Adam."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+from pml.processors.learning.attention.head import NOBODY, Asked, candidate_shares, room, score_slopes
+from pml.processors.learning.attention.membership import Messages
+from pml.processors.learning.attention.parameters import Floats, Parameters
+from pml.processors.learning.attention.passing import passed, passed_slopes, times
+from pml.processors.learning.compiled import compiled_reordered
+from pml.processors.learning.vocabulary import Ids
+
+# Adam (Kingma & Ba 2015), with the usual constants but for the rate, which is an argument.
+MEAN_DECAY, SQUARE_DECAY, TINY = 0.9, 0.999, 1e-8
+# No share is taken to be less, or its logarithm would have no end.
+_SHARE_LEAST = 1e-12
+
+
+class Graph(NamedTuple):
+    """`points` float32 [nodes, text] of the descriptions, and who hears whom, up and then down."""
+
+    points: Floats
+    upward: Messages
+    downward: Messages
+
+
+class Batch(NamedTuple):
+    """What is asked, and for each prefix int32 [prefixes, candidates]: what came, then what did not.
+
+    `NOBODY` stands where there are fewer. `weights` float32 [prefixes] scale the losses; `own` float32
+    [nodes] the embeddings: 0 where a node has none in this step.
+    """
+
+    asked: Asked
+    candidates: Ids
+    weights: Floats
+    own: Floats
+
+
+@compiled_reordered
+def inputs_of(parameters: Parameters, points: Floats, own: Floats) -> Floats:
+    """float32 [nodes, width]: what its description and its embedding say of each node."""
+    found = np.zeros_like(parameters.embeddings)
+    for node in range(len(found)):
+        for j in range(found.shape[1]):
+            found[node, j] = own[node] * parameters.embeddings[node, j]
+        times(points[node], parameters.described, found[node])
+    return found
+
+
+@compiled_reordered
+def vectors_of(parameters: Parameters, graph: Graph, own: Floats) -> Floats:
+    """float32 [nodes, width]: each node after the messages went up all levels and down again."""
+    heads = parameters.gate.shape[1]
+    raised = passed(
+        inputs_of(parameters, graph.points, own),
+        graph.upward,
+        parameters.up_transform,
+        parameters.up_receiver,
+        parameters.up_sender,
+        heads,
+    )[0]
+    return passed(
+        raised,
+        graph.downward,
+        parameters.down_transform,
+        parameters.down_receiver,
+        parameters.down_sender,
+        heads,
+    )[0]
+
+
+@compiled_reordered
+def losses_of(
+    parameters: Parameters, points: Floats, vectors: Floats, batch: Batch, found: Parameters, slopes: Floats
+) -> tuple[float, Floats]:
+    """The mean weighted loss −log share of what came; its slopes are added to `found` and `slopes` [nodes, width].
+
+    The second value is float32 [prefixes]: that share among the candidates.
+    """
+    count = len(batch.candidates)
+    chances = np.zeros(count, dtype=np.float32)
+    encoded = room(vectors.shape[1], parameters.gate.shape[1])
+    loss = 0.0
+    for row in range(count):
+        items = batch.candidates[row]
+        if items[0] == NOBODY:
+            continue
+        shares = candidate_shares(parameters, vectors, points, batch.asked, row, items, encoded)
+        chances[row] = shares[0, 0]
+        loss -= batch.weights[row] * np.log(max(shares[0, 0], _SHARE_LEAST)) / count
+        shares[0, 0] -= np.float32(1)
+        for place in range(len(items)):
+            shares[place, 0] *= batch.weights[row] / np.float32(count)
+        score_slopes(
+            parameters, vectors, points, batch.asked, row, items, shares, encoded, found, slopes
+        )
+    return loss, chances
+
+
+@compiled_reordered
+def step_slopes(parameters: Parameters, graph: Graph, batch: Batch, found: Parameters) -> tuple[float, Floats]:
+    """What `losses_of` gives for a batch; `found`, zeros before, has the slopes of all parameters after."""
+    heads = parameters.gate.shape[1]
+    inputs = inputs_of(parameters, graph.points, batch.own)
+    up = passed(
+        inputs, graph.upward, parameters.up_transform, parameters.up_receiver, parameters.up_sender, heads
+    )
+    down = passed(
+        up[0],
+        graph.downward,
+        parameters.down_transform,
+        parameters.down_receiver,
+        parameters.down_sender,
+        heads,
+    )
+    slopes = np.zeros_like(inputs)
+    loss, chances = losses_of(parameters, graph.points, down[0], batch, found, slopes)
+    passed_slopes(
+        up[0],
+        graph.downward,
+        parameters.down_transform,
+        parameters.down_receiver,
+        parameters.down_sender,
+        down,
+        slopes,
+        found.down_transform,
+        found.down_receiver,
+        found.down_sender,
+    )
+    passed_slopes(
+        inputs,
+        graph.upward,
+        parameters.up_transform,
+        parameters.up_receiver,
+        parameters.up_sender,
+        up,
+        slopes,
+        found.up_transform,
+        found.up_receiver,
+        found.up_sender,
+    )
+    for node in range(len(inputs)):
+        for j in range(inputs.shape[1]):
+            found.embeddings[node, j] += batch.own[node] * slopes[node, j]
+        for i in range(graph.points.shape[1]):
+            for j in range(inputs.shape[1]):
+                found.described[i, j] += graph.points[node, i] * slopes[node, j]
+    return loss, chances
+
+
+@compiled_reordered
+def adam(
+    flat: Floats, slopes: Floats, means: Floats, squares: Floats, step: int, rate: float, shrinkage: float
+) -> None:
+    """Move all parameters against their slopes, which are 0 after; all float32 [parameters].
+
+    `step` counts from 1; `shrinkage` takes its share of each parameter, times the rate, away (AdamW,
+    Loshchilov & Hutter 2019).
+    """
+    pace = np.float32(rate * np.sqrt(1 - SQUARE_DECAY**step) / (1 - MEAN_DECAY**step))
+    less, mean_decay, square_decay = np.float32(rate * shrinkage), np.float32(MEAN_DECAY), np.float32(SQUARE_DECAY)
+    for i in range(len(flat)):
+        slope = slopes[i]
+        means[i] = mean_decay * means[i] + (np.float32(1) - mean_decay) * slope
+        squares[i] = square_decay * squares[i] + (np.float32(1) - square_decay) * slope * slope
+        flat[i] -= pace * means[i] / (np.sqrt(squares[i]) + np.float32(TINY)) + less * flat[i]
+        slopes[i] = 0
+
+

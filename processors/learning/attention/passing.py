@@ -1,0 +1,174 @@
+"""Messages along the hypergraph, one level after another, and their slopes.
+
+A node adds to its vector what it hears: attention over the senders' transformed vectors, a head for each part
+of the vector (Veličković et al. 2018, arXiv 1710.10903; over hyperedges: Ding et al. 2020, arXiv 2011.00387).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pml.processors.learning.attention.membership import Messages
+from pml.processors.learning.attention.parameters import Floats
+from pml.processors.learning.compiled import compiled_reordered
+
+# Of logits below 0, as in the paper.
+LEAK = np.float32(0.2)
+
+
+@compiled_reordered
+def times(vector: Floats, matrix: Floats, found: Floats) -> None:
+    """Add vector [n] · matrix [n, m] to `found` [m]."""
+    for i in range(matrix.shape[0]):
+        factor = vector[i]
+        for j in range(matrix.shape[1]):
+            found[j] += factor * matrix[i, j]
+
+
+@compiled_reordered
+def times_slopes(
+    vector: Floats, matrix: Floats, slopes: Floats, vector_slopes: Floats, matrix_slopes: Floats
+) -> None:
+    """Add what `slopes` [m] of `times` mean for its vector [n] and its matrix [n, m]."""
+    for i in range(matrix.shape[0]):
+        total, factor = np.float32(0), vector[i]
+        for j in range(matrix.shape[1]):
+            total += slopes[j] * matrix[i, j]
+            matrix_slopes[i, j] += factor * slopes[j]
+        vector_slopes[i] += total
+
+
+@compiled_reordered
+def heads_dot(vector: Floats, weights: Floats, found: Floats) -> None:
+    """Write the product of vector and weights [width] in each head's part to `found` [heads]."""
+    part = len(vector) // len(found)
+    for head in range(len(found)):
+        total = np.float32(0)
+        for j in range(head * part, (head + 1) * part):
+            total += vector[j] * weights[j]
+        found[head] = total
+
+
+@compiled_reordered
+def softmax(values: Floats) -> None:
+    """Replace each column of [n, m] by its softmax."""
+    for column in range(values.shape[1]):
+        most, total = values[0, column], np.float32(0)
+        for i in range(values.shape[0]):
+            most = max(most, values[i, column])
+        for i in range(values.shape[0]):
+            values[i, column] = np.exp(values[i, column] - most)
+            total += values[i, column]
+        for i in range(values.shape[0]):
+            values[i, column] /= total
+
+
+@compiled_reordered
+def passed(
+    inputs: Floats,
+    messages: Messages,
+    transform: Floats,
+    receiver: Floats,
+    sender: Floats,
+    heads: int,
+) -> tuple[Floats, Floats, Floats, Floats, NDArray[np.bool_]]:
+    """Let every node hear its senders, in the order of `messages`.
+
+    Args:
+        inputs: float32 [nodes, width].
+        messages: who hears whom.
+        transform: float32 [width, width], of what is said.
+        receiver: float32 [width], of who hears; with `sender` it decides how much is heard.
+        sender: float32 [width], of who speaks.
+        heads: parts of a vector, each with an attention of its own.
+
+    Returns:
+        Vectors float32 [nodes, width]; and for the slopes: what was said and what was heard, both likewise,
+        attention float32 [pairs, heads], and bool [pairs, heads] where its logit was below 0.
+    """
+    outputs, said, heard = inputs.copy(), np.zeros_like(inputs), np.zeros_like(inputs)
+    attention = np.zeros((len(messages.senders), heads), dtype=np.float32)
+    negative = np.zeros((len(messages.senders), heads), dtype=np.bool_)
+    loudness = np.zeros((len(inputs), heads), dtype=np.float32)
+    own = np.zeros(heads, dtype=np.float32)
+    part = inputs.shape[1] // heads
+    for node in messages.order:
+        start, end = messages.offsets[node], messages.offsets[node + 1]
+        if end > start:
+            heads_dot(inputs[node], receiver, own)
+            for pair in range(start, end):
+                for head in range(heads):
+                    logit = own[head] + loudness[messages.senders[pair], head]
+                    negative[pair, head] = logit < 0
+                    attention[pair, head] = logit * LEAK if logit < 0 else logit
+            softmax(attention[start:end])
+            for pair in range(start, end):
+                for j in range(inputs.shape[1]):
+                    heard[node, j] += attention[pair, j // part] * said[messages.senders[pair], j]
+            for j in range(inputs.shape[1]):
+                heard[node, j] = np.tanh(heard[node, j])
+                outputs[node, j] += heard[node, j]
+        if messages.sends[node]:
+            times(outputs[node], transform, said[node])
+            heads_dot(outputs[node], sender, loudness[node])
+    return outputs, said, heard, attention, negative
+
+
+@compiled_reordered
+def passed_slopes(
+    inputs: Floats,
+    messages: Messages,
+    transform: Floats,
+    receiver: Floats,
+    sender: Floats,
+    kept: tuple[Floats, Floats, Floats, Floats, NDArray[np.bool_]],
+    slopes: Floats,
+    transform_slopes: Floats,
+    receiver_slopes: Floats,
+    sender_slopes: Floats,
+) -> None:
+    """Turn the slopes of what `passed` gave into those of what it got.
+
+    `kept` is what it returned; `slopes` float32 [nodes, width] are of its vectors before and of `inputs`
+    after; to the other slopes, in the shape of what they belong to, theirs are added.
+    """
+    outputs, said, heard, attention, negative = kept
+    heads, width = attention.shape[1], inputs.shape[1]
+    part = width // heads
+    said_slopes = np.zeros_like(said)
+    loud_slopes = np.zeros((len(inputs), heads), dtype=np.float32)
+    before_tanh = np.zeros(width, dtype=np.float32)
+    for place in range(len(messages.order) - 1, -1, -1):
+        node = messages.order[place]
+        if messages.sends[node]:
+            times_slopes(outputs[node], transform, said_slopes[node], slopes[node], transform_slopes)
+            for j in range(width):
+                slopes[node, j] += loud_slopes[node, j // part] * sender[j]
+                sender_slopes[j] += loud_slopes[node, j // part] * outputs[node, j]
+        start, end = messages.offsets[node], messages.offsets[node + 1]
+        if end == start:
+            continue
+        for j in range(width):
+            before_tanh[j] = slopes[node, j] * (np.float32(1) - heard[node, j] * heard[node, j])
+        for head in range(heads):
+            low, high = head * part, (head + 1) * part
+            mean = np.float32(0)
+            for pair in range(start, end):
+                spoken, toward = messages.senders[pair], np.float32(0)
+                for j in range(low, high):
+                    toward += before_tanh[j] * said[spoken, j]
+                    said_slopes[spoken, j] += attention[pair, head] * before_tanh[j]
+                mean += attention[pair, head] * toward
+            own = np.float32(0)
+            for pair in range(start, end):
+                spoken, toward = messages.senders[pair], np.float32(0)
+                for j in range(low, high):
+                    toward += before_tanh[j] * said[spoken, j]
+                logit = attention[pair, head] * (toward - mean)
+                logit *= LEAK if negative[pair, head] else np.float32(1)
+                loud_slopes[spoken, head] += logit
+                own += logit
+            for j in range(low, high):
+                slopes[node, j] += own * receiver[j]
+                receiver_slopes[j] += own * inputs[node, j]
