@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-
 from pml.processors.learning.attention.head import NOBODY, Asked, candidate_shares, room, score_slopes
 from pml.processors.learning.attention.membership import Messages
 from pml.processors.learning.attention.parameters import Floats, Parameters
@@ -53,6 +52,16 @@ def inputs_of(parameters: Parameters, points: Floats, own: Floats) -> Floats:
 
 
 @compiled_reordered
+def input_slopes(slopes: Floats, points: Floats, own: Floats, embeddings: Floats, described: Floats) -> None:
+    """Add what slopes [nodes, width] of `inputs_of` mean to those of the embeddings and of `described`."""
+    for node in range(len(slopes)):
+        for j in range(slopes.shape[1]):
+            embeddings[node, j] += own[node] * slopes[node, j]
+        for i in range(points.shape[1]):
+            for j in range(slopes.shape[1]):
+                described[i, j] += points[node, i] * slopes[node, j]
+
+
 def vectors_of(parameters: Parameters, graph: Graph, own: Floats) -> Floats:
     """float32 [nodes, width]: each node after the messages went up all levels and down again."""
     heads = parameters.gate.shape[1]
@@ -91,19 +100,18 @@ def losses_of(
         if items[0] == NOBODY:
             continue
         shares = candidate_shares(parameters, vectors, points, batch.asked, row, items, encoded)
-        chances[row] = shares[0, 0]
-        loss -= batch.weights[row] * np.log(max(shares[0, 0], _SHARE_LEAST)) / count
-        shares[0, 0] -= np.float32(1)
+        chances[row] = shares[0]
+        loss -= batch.weights[row] * np.log(max(shares[0], _SHARE_LEAST)) / count
+        shares[0] -= np.float32(1)
         for place in range(len(items)):
-            shares[place, 0] *= batch.weights[row] / np.float32(count)
-        score_slopes(
-            parameters, vectors, points, batch.asked, row, items, shares, encoded, found, slopes
-        )
+            shares[place] *= batch.weights[row] / np.float32(count)
+        score_slopes(parameters, vectors, points, batch.asked, row, items, shares, encoded, found, slopes)
     return loss, chances
 
 
-@compiled_reordered
-def step_slopes(parameters: Parameters, graph: Graph, batch: Batch, found: Parameters) -> tuple[float, Floats]:
+def step_slopes(
+    parameters: Parameters, graph: Graph, batch: Batch, found: Parameters
+) -> tuple[float, Floats]:
     """What `losses_of` gives for a batch; `found`, zeros before, has the slopes of all parameters after."""
     heads = parameters.gate.shape[1]
     inputs = inputs_of(parameters, graph.points, batch.own)
@@ -144,12 +152,7 @@ def step_slopes(parameters: Parameters, graph: Graph, batch: Batch, found: Param
         found.up_receiver,
         found.up_sender,
     )
-    for node in range(len(inputs)):
-        for j in range(inputs.shape[1]):
-            found.embeddings[node, j] += batch.own[node] * slopes[node, j]
-        for i in range(graph.points.shape[1]):
-            for j in range(inputs.shape[1]):
-                found.described[i, j] += graph.points[node, i] * slopes[node, j]
+    input_slopes(slopes, graph.points, batch.own, found.embeddings, found.described)
     return loss, chances
 
 
@@ -163,12 +166,14 @@ def adam(
     Loshchilov & Hutter 2019).
     """
     pace = np.float32(rate * np.sqrt(1 - SQUARE_DECAY**step) / (1 - MEAN_DECAY**step))
-    less, mean_decay, square_decay = np.float32(rate * shrinkage), np.float32(MEAN_DECAY), np.float32(SQUARE_DECAY)
+    less, mean_decay, square_decay = (
+        np.float32(rate * shrinkage),
+        np.float32(MEAN_DECAY),
+        np.float32(SQUARE_DECAY),
+    )
     for i in range(len(flat)):
         slope = slopes[i]
         means[i] = mean_decay * means[i] + (np.float32(1) - mean_decay) * slope
         squares[i] = square_decay * squares[i] + (np.float32(1) - square_decay) * slope * slope
         flat[i] -= pace * means[i] / (np.sqrt(squares[i]) + np.float32(TINY)) + less * flat[i]
         slopes[i] = 0
-
-

@@ -17,6 +17,8 @@ from pml.processors.learning.vocabulary import Ids
 
 # No candidate at this place.
 NOBODY = -1
+# Adam moves every parameter by about as much; the closeness of texts must come further than a matrix's numbers.
+CLOSENESS_PACE = np.float32(10)
 
 
 class Asked(NamedTuple):
@@ -30,7 +32,7 @@ class Asked(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """Of one prefix: the `history` [width] that was read, `vector` [width], `gates` [heads, 1] with the sum 1,
+    """Of one prefix: the `history` [width] that was read, `vector` [width], `gates` [heads] with the sum 1,
     and `weighed` [width], the vector with each part weighed by its gate. Written by `encode`.
     """
 
@@ -46,7 +48,7 @@ def room(width: int, heads: int) -> Encoded:
     return Encoded(
         np.zeros(width, dtype=np.float32),
         np.zeros(width, dtype=np.float32),
-        np.zeros((heads, 1), dtype=np.float32),
+        np.zeros(heads, dtype=np.float32),
         np.zeros(width, dtype=np.float32),
     )
 
@@ -54,33 +56,37 @@ def room(width: int, heads: int) -> Encoded:
 @compiled_reordered
 def encode(parameters: Parameters, vectors: Floats, asked: Asked, row: int, found: Encoded) -> None:
     """Make a vector of what one prefix asks; `vectors` float32 [nodes, width] are those of the items."""
-    found.history[:] = 0
+    for j in range(len(found.vector)):
+        found.history[j] = 0
+        found.vector[j] = parameters.asked_bias[j]
     for place in range(asked.recent.shape[1]):
         item = asked.recent[row, place]
         for j in range(len(found.history)):
             found.history[j] += parameters.recency[place, j] * vectors[item, j]
-    found.vector[:] = parameters.asked_bias
     times(asked.texts[row], parameters.asked_text, found.vector)
     times(found.history, parameters.asked_recent, found.vector)
     times(asked.features[row], parameters.asked_features, found.vector)
-    found.gates[:] = 0
-    times(found.vector, parameters.gate, found.gates[:, 0])
+    for head in range(len(found.gates)):
+        found.gates[head] = 0
+    times(found.vector, parameters.gate, found.gates)
     softmax(found.gates)
     part = len(found.vector) // len(found.gates)
     scale = np.float32(len(found.gates) / np.sqrt(part))
     for j in range(len(found.vector)):
-        found.weighed[j] = found.vector[j] * found.gates[j // part, 0] * scale
+        found.weighed[j] = found.vector[j] * found.gates[j // part] * scale
 
 
 @compiled_reordered
-def score(weighed: Floats, vector: Floats, text: Floats, point: Floats, closeness: float, bias: float) -> float:
+def score(
+    weighed: Floats, vector: Floats, text: Floats, point: Floats, closeness: float, bias: float
+) -> np.float32:
     """How well a candidate fits what is asked.
 
     Args:
         weighed: float32 [width], of `encode`.
         vector: float32 [width], of the candidate.
         text: float32 [text], what was visible; `point` likewise, the candidate's description.
-        closeness: what the product of those two counts.
+        closeness: what the product of those two counts, in `CLOSENESS_PACE`.
         bias: of the candidate.
     """
     total, near = np.float32(bias), np.float32(0)
@@ -88,7 +94,7 @@ def score(weighed: Floats, vector: Floats, text: Floats, point: Floats, closenes
         total += weighed[j] * vector[j]
     for j in range(len(text)):
         near += text[j] * point[j]
-    return total + np.float32(closeness) * near
+    return np.float32(total + CLOSENESS_PACE * np.float32(closeness) * near)
 
 
 @compiled_reordered
@@ -110,15 +116,22 @@ def all_scores(parameters: Parameters, vectors: Floats, points: Floats, asked: A
 
 @compiled_reordered
 def candidate_shares(
-    parameters: Parameters, vectors: Floats, points: Floats, asked: Asked, row: int, items: Ids, encoded: Encoded
+    parameters: Parameters,
+    vectors: Floats,
+    points: Floats,
+    asked: Asked,
+    row: int,
+    items: Ids,
+    encoded: Encoded,
 ) -> Floats:
-    """float32 [candidates, 1]: softmax of the scores of int32 `items`, 0 of `NOBODY`; `encoded` is written."""
+    """float32 [candidates]: softmax of the scores of int32 `items`, 0 of `NOBODY`; `encoded` is written."""
     encode(parameters, vectors, asked, row, encoded)
-    shares = np.full((len(items), 1), -np.inf, dtype=np.float32)
+    shares = np.empty(len(items), dtype=np.float32)
     for place in range(len(items)):
         item = items[place]
+        shares[place] = -np.inf
         if item != NOBODY:
-            shares[place, 0] = score(
+            shares[place] = score(
                 encoded.weighed,
                 vectors[item],
                 asked.texts[row],
@@ -143,12 +156,12 @@ def score_slopes(
     found: Parameters,
     vector_slopes: Floats,
 ) -> None:
-    """Add what slopes [candidates, 1] of the scores mean for parameters (`found`) and vectors of items."""
+    """Add what slopes [candidates] of the scores mean for parameters (`found`) and vectors of items."""
     width = len(encoded.vector)
     weighed_slopes = np.zeros(width, dtype=np.float32)
     near = np.float32(0)
     for place in range(len(items)):
-        item, slope = items[place], slopes[place, 0]
+        item, slope = items[place], slopes[place]
         if item == NOBODY:
             continue
         found.item_bias[item] += slope
@@ -157,7 +170,7 @@ def score_slopes(
             vector_slopes[item, j] += slope * encoded.weighed[j]
         for j in range(asked.texts.shape[1]):
             near += slope * asked.texts[row, j] * points[item, j]
-    found.closeness[0] += near
+    found.closeness[0] += CLOSENESS_PACE * near
     asked_slopes = np.zeros(width, dtype=np.float32)
     _gate_slopes(parameters, encoded, weighed_slopes, asked_slopes, found)
     history_slopes = np.zeros(width, dtype=np.float32)
@@ -167,9 +180,7 @@ def score_slopes(
     times_slopes(
         asked.features[row], parameters.asked_features, asked_slopes, unused_features, found.asked_features
     )
-    times_slopes(
-        encoded.history, parameters.asked_recent, asked_slopes, history_slopes, found.asked_recent
-    )
+    times_slopes(encoded.history, parameters.asked_recent, asked_slopes, history_slopes, found.asked_recent)
     for j in range(width):
         found.asked_bias[j] += asked_slopes[j]
     for place in range(asked.recent.shape[1]):
@@ -190,11 +201,11 @@ def _gate_slopes(
     gate_slopes = np.zeros(heads, dtype=np.float32)
     for j in range(width):
         head = j // part
-        asked_slopes[j] += weighed_slopes[j] * encoded.gates[head, 0] * scale
+        asked_slopes[j] += weighed_slopes[j] * encoded.gates[head] * scale
         gate_slopes[head] += weighed_slopes[j] * encoded.vector[j] * scale
     mean = np.float32(0)
     for head in range(heads):
-        mean += encoded.gates[head, 0] * gate_slopes[head]
+        mean += encoded.gates[head] * gate_slopes[head]
     for head in range(heads):
-        gate_slopes[head] = encoded.gates[head, 0] * (gate_slopes[head] - mean)
+        gate_slopes[head] = encoded.gates[head] * (gate_slopes[head] - mean)
     times_slopes(encoded.vector, parameters.gate, gate_slopes, asked_slopes, found.gate)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 
 EMBEDDING_SPREAD = 0.1
-CLOSENESS = 4.0
+CLOSENESS = 1.0
 
 
 @dataclass(frozen=True, slots=True)

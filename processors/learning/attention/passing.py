@@ -52,16 +52,15 @@ def heads_dot(vector: Floats, weights: Floats, found: Floats) -> None:
 
 @compiled_reordered
 def softmax(values: Floats) -> None:
-    """Replace each column of [n, m] by its softmax."""
-    for column in range(values.shape[1]):
-        most, total = values[0, column], np.float32(0)
-        for i in range(values.shape[0]):
-            most = max(most, values[i, column])
-        for i in range(values.shape[0]):
-            values[i, column] = np.exp(values[i, column] - most)
-            total += values[i, column]
-        for i in range(values.shape[0]):
-            values[i, column] /= total
+    """Replace float32 [n] by its softmax."""
+    most, total = values[0], np.float32(0)
+    for i in range(len(values)):
+        most = max(most, values[i])
+    for i in range(len(values)):
+        values[i] = np.exp(values[i] - most)
+        total += values[i]
+    for i in range(len(values)):
+        values[i] /= total
 
 
 @compiled_reordered
@@ -85,11 +84,11 @@ def passed(
 
     Returns:
         Vectors float32 [nodes, width]; and for the slopes: what was said and what was heard, both likewise,
-        attention float32 [pairs, heads], and bool [pairs, heads] where its logit was below 0.
+        attention float32 [heads, pairs], and bool [heads, pairs] where its logit was below 0.
     """
     outputs, said, heard = inputs.copy(), np.zeros_like(inputs), np.zeros_like(inputs)
-    attention = np.zeros((len(messages.senders), heads), dtype=np.float32)
-    negative = np.zeros((len(messages.senders), heads), dtype=np.bool_)
+    attention = np.zeros((heads, len(messages.senders)), dtype=np.float32)
+    negative = np.zeros((heads, len(messages.senders)), dtype=np.bool_)
     loudness = np.zeros((len(inputs), heads), dtype=np.float32)
     own = np.zeros(heads, dtype=np.float32)
     part = inputs.shape[1] // heads
@@ -97,15 +96,15 @@ def passed(
         start, end = messages.offsets[node], messages.offsets[node + 1]
         if end > start:
             heads_dot(inputs[node], receiver, own)
-            for pair in range(start, end):
-                for head in range(heads):
+            for head in range(heads):
+                for pair in range(start, end):
                     logit = own[head] + loudness[messages.senders[pair], head]
-                    negative[pair, head] = logit < 0
-                    attention[pair, head] = logit * LEAK if logit < 0 else logit
-            softmax(attention[start:end])
-            for pair in range(start, end):
-                for j in range(inputs.shape[1]):
-                    heard[node, j] += attention[pair, j // part] * said[messages.senders[pair], j]
+                    negative[head, pair] = logit < 0
+                    attention[head, pair] = logit * LEAK if logit < 0 else logit
+                softmax(attention[head, start:end])
+                for pair in range(start, end):
+                    for j in range(head * part, (head + 1) * part):
+                        heard[node, j] += attention[head, pair] * said[messages.senders[pair], j]
             for j in range(inputs.shape[1]):
                 heard[node, j] = np.tanh(heard[node, j])
                 outputs[node, j] += heard[node, j]
@@ -134,7 +133,7 @@ def passed_slopes(
     after; to the other slopes, in the shape of what they belong to, theirs are added.
     """
     outputs, said, heard, attention, negative = kept
-    heads, width = attention.shape[1], inputs.shape[1]
+    heads, width = attention.shape[0], inputs.shape[1]
     part = width // heads
     said_slopes = np.zeros_like(said)
     loud_slopes = np.zeros((len(inputs), heads), dtype=np.float32)
@@ -158,15 +157,15 @@ def passed_slopes(
                 spoken, toward = messages.senders[pair], np.float32(0)
                 for j in range(low, high):
                     toward += before_tanh[j] * said[spoken, j]
-                    said_slopes[spoken, j] += attention[pair, head] * before_tanh[j]
-                mean += attention[pair, head] * toward
+                    said_slopes[spoken, j] += attention[head, pair] * before_tanh[j]
+                mean += attention[head, pair] * toward
             own = np.float32(0)
             for pair in range(start, end):
                 spoken, toward = messages.senders[pair], np.float32(0)
                 for j in range(low, high):
                     toward += before_tanh[j] * said[spoken, j]
-                logit = attention[pair, head] * (toward - mean)
-                logit *= LEAK if negative[pair, head] else np.float32(1)
+                logit = attention[head, pair] * (toward - mean)
+                logit *= LEAK if negative[head, pair] else np.float32(1)
                 loud_slopes[spoken, head] += logit
                 own += logit
             for j in range(low, high):

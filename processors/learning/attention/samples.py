@@ -71,12 +71,9 @@ class Samples:
         told = np.flatnonzero(traces.texts != NO_TEXT)
         rows[told] = self.texts[traces.texts[told]]
         object.__setattr__(self, "_asked", Asked(rows, windows, self.features))
-        last = np.zeros(len(traces.items), dtype=bool)
-        last[traces.offsets[1:][traces.lengths > 0] - 1] = True
-        outcomes = traces.outcomes[traces.owners]
-        weights = traces.weights[traces.owners] * np.where(last, outcomes, 1)
-        object.__setattr__(self, "_weights", weights.astype(np.float32))
-        failed = np.flatnonzero(last & (outcomes < FAILED_BELOW) & (traces.items != UNKNOWN))
+        outcomes = np.where(ends(traces), traces.outcomes[traces.owners], 1)
+        object.__setattr__(self, "_weights", (traces.weights[traces.owners] * outcomes).astype(np.float32))
+        failed = np.flatnonzero((outcomes < FAILED_BELOW) & (traces.items != UNKNOWN))
         object.__setattr__(self, "_failed", _after(windows[failed, 0], traces.items[failed]))
 
     def steps_of(self, rows: Places) -> tuple[Places, Places]:
@@ -89,7 +86,8 @@ class Samples:
 
     def batch(self, places: Places, scales: NDArray[np.float64], own: Floats, seed: Sequence[int]) -> Batch:
         """These steps with drawn negatives; `scales` [steps] weigh them on top of their traces."""
-        asked = Asked(*(column[places] for column in self._asked))
+        texts, recent, features = self._asked
+        asked = Asked(texts[places], recent[places], features[places])
         targets = self.traces.items[places].astype(np.int32)
         right = np.where(targets == UNKNOWN, NOBODY, targets)[:, None].astype(np.int32)
         drawn = self._drawn(asked.recent[:, 0], np.random.default_rng(seed))
@@ -114,6 +112,13 @@ class Samples:
         known = items[np.minimum(places, len(items) - 1)] if len(items) else places
         failed = np.where((ends > starts)[:, None], known, NOBODY)
         return np.concatenate((anything, failed), axis=1).astype(np.int32)
+
+
+def ends(traces: TraceSet) -> NDArray[np.bool_]:
+    """bool [items]: the last of each trace."""
+    found = np.zeros(len(traces.items), dtype=bool)
+    found[traces.offsets[1:][traces.lengths > 0] - 1] = True
+    return found
 
 
 def _after(latest: Ids, items: Ids) -> tuple[Places, Ids]:

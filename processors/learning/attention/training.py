@@ -10,7 +10,7 @@ from pml.processors.learning.attention.descent import Graph, adam, step_slopes
 from pml.processors.learning.attention.membership import Membership
 from pml.processors.learning.attention.model import Attention, basis_of, points_of
 from pml.processors.learning.attention.parameters import Floats, Parameters, Sizes, drawn, views
-from pml.processors.learning.attention.samples import Samples
+from pml.processors.learning.attention.samples import FAILED_BELOW, Samples, ends
 from pml.processors.learning.candidates import candidates
 from pml.processors.learning.evaluation import quality
 from pml.processors.learning.grouping import Places, summed
@@ -39,7 +39,7 @@ class Settings:
 
     width: int = 64
     heads: int = 4
-    text: int = 64
+    text: int = 128
     recent: int = 4
     negatives: int = 64
     failures: int = 4
@@ -47,9 +47,12 @@ class Settings:
     rate: float = 3e-3
     shrinkage: float = 1e-2
     forgotten: float = 0.2
-    epochs_most: int = 40
-    patience: int = 5
+    epochs_most: int = 60
+    patience: int = 8
     prioritised: bool = False
+
+
+DEFAULTS = Settings()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +74,7 @@ def train(
     texts: Vectors,
     seed: int,
     membership: Membership | None = None,
-    settings: Settings = Settings(),
+    settings: Settings = DEFAULTS,
     features: Vectors | None = None,
 ) -> Training:
     """Learn from traces.
@@ -117,7 +120,12 @@ class Learner:
         self.basis = basis_of(self.points, self.texts, settings.text)
         self.node_points = points_of(self.points @ self.basis, self.membership)
         self.sizes = Sizes(
-            count, self.basis.shape[1], settings.width, settings.heads, settings.recent, self.features.shape[1]
+            count,
+            self.basis.shape[1],
+            settings.width,
+            settings.heads,
+            settings.recent,
+            self.features.shape[1],
         )
         self.learned, self.validated = self._sides()
         of_learned = self.learned[self.traces.owners]
@@ -138,14 +146,16 @@ class Learner:
 
     def trained(self, wanted_mrr: float = np.inf) -> Training:
         """All epochs, fewer where the validation no longer gets better or has reached `wanted_mrr`."""
-        best, best_flat, losses, mrr = -1.0, self.flat.copy(), [], []
+        best, since, best_flat, losses, mrr = 0.0, 0, self.flat.copy(), [], []
         for epoch in range(self.settings.epochs_most):
             losses.append(self.epoch(epoch / self.settings.epochs_most))
             mrr.append(self.validation())
-            if mrr[-1] > best or not len(self.validated):
-                best, best_flat = mrr[-1], self.flat.copy()
-            since = len(mrr) - 1 - int(np.argmax(mrr))
-            if len(self.validated) and (since >= self.settings.patience or best >= wanted_mrr):
+            # Of equal ones the later: where the order is right already, its probabilities are better.
+            if mrr[-1] >= best:
+                best, best_flat, since = mrr[-1], self.flat.copy(), 0
+            else:
+                since += 1
+            if since >= self.settings.patience or best >= wanted_mrr:
                 break
         self.flat = best_flat
         model = self.model()
@@ -212,12 +222,13 @@ class Learner:
         return PrioritisedReplay(np.full(count, WITHOUT_MODEL))
 
     def _sides(self) -> tuple[np.ndarray, Places]:
-        """bool [traces]: what is learned from; int64: the steps that validation asks for."""
+        """bool [traces]: what is learned from; int64: the steps that validation asks for, none that failed."""
         if len(np.unique(self.traces.groups)) < VALIDATION_PARTS:
             return np.ones(len(self.traces), dtype=bool), np.zeros(0, dtype=np.int64)
         learned = folds(self.traces.groups, VALIDATION_PARTS, self.seed) != 0
         asked = self.traces.positions()
-        asked = asked[~learned[self.traces.owners[asked]]]
+        failed = ends(self.traces) & (self.traces.outcomes[self.traces.owners] < FAILED_BELOW)
+        asked = asked[~learned[self.traces.owners[asked]] & ~failed[asked]]
         return learned, asked[:: max(1, -(-len(asked) // VALIDATED_MOST))]
 
     def _prefixes(self, places: Places) -> Prefixes:
@@ -253,5 +264,3 @@ def _own(samples: Samples, membership: Membership) -> Floats:
     own[samples.called] = 1
     own[UNKNOWN] = 1
     return own
-
-
