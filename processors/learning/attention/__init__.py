@@ -1,1 +1,1 @@
-"""Multi-head attention over the hypergraph of tools and capabilities (SHGAT), and its scoring of candidates."""
+"""Attention over the hypergraph of tools and capabilities (SHGAT), and its scoring of candidates."""

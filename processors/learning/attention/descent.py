@@ -6,10 +6,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pml.processors.learning.attention.head import NOBODY, Asked, candidate_shares, room, score_slopes
+from pml.processors.learning.attention.head import (
+    NOBODY,
+    Asked,
+    Scorer,
+    Slopes,
+    candidate_shares,
+    encode,
+    score_slopes,
+)
 from pml.processors.learning.attention.membership import Messages
 from pml.processors.learning.attention.parameters import Floats, Parameters
-from pml.processors.learning.attention.passing import passed, passed_slopes, times
+from pml.processors.learning.attention.passing import Hearing, Passed, passed, passed_slopes, times
 from pml.processors.learning.compiled import compiled_reordered
 from pml.processors.learning.vocabulary import Ids
 
@@ -62,50 +70,46 @@ def input_slopes(slopes: Floats, points: Floats, own: Floats, embeddings: Floats
                 described[i, j] += points[node, i] * slopes[node, j]
 
 
-def vectors_of(parameters: Parameters, graph: Graph, own: Floats) -> Floats:
-    """float32 [nodes, width]: each node after the messages went up all levels and down again."""
+def hearings(parameters: Parameters) -> tuple[Hearing, Hearing]:
+    """Those of what goes up, and of what goes down."""
+    up = Hearing(parameters.up_transform, parameters.up_receiver, parameters.up_sender)
+    return up, Hearing(parameters.down_transform, parameters.down_receiver, parameters.down_sender)
+
+
+def both_ways(parameters: Parameters, graph: Graph, own: Floats) -> tuple[Passed, Passed]:
+    """Messages up all levels, and then down again: the second's outputs are the vectors of all nodes."""
+    upward, downward = hearings(parameters)
     heads = parameters.gate.shape[1]
-    raised = passed(
-        inputs_of(parameters, graph.points, own),
-        graph.upward,
-        parameters.up_transform,
-        parameters.up_receiver,
-        parameters.up_sender,
-        heads,
-    )[0]
-    return passed(
-        raised,
-        graph.downward,
-        parameters.down_transform,
-        parameters.down_receiver,
-        parameters.down_sender,
-        heads,
-    )[0]
+    up = passed(inputs_of(parameters, graph.points, own), graph.upward, upward, heads)
+    return up, passed(up.outputs, graph.downward, downward, heads)
+
+
+def scorer_of(parameters: Parameters, graph: Graph, own: Floats) -> Scorer:
+    """What scores candidates, in training and in serving."""
+    return Scorer(parameters, both_ways(parameters, graph, own)[1].outputs, graph.points)
 
 
 @compiled_reordered
-def losses_of(
-    parameters: Parameters, points: Floats, vectors: Floats, batch: Batch, found: Parameters, slopes: Floats
-) -> tuple[float, Floats]:
-    """The mean weighted loss −log share of what came; its slopes are added to `found` and `slopes` [nodes, width].
+def losses_of(scorer: Scorer, batch: Batch, found: Slopes) -> tuple[float, Floats]:
+    """The mean weighted loss −log share of what came; its slopes are added to `found`.
 
     The second value is float32 [prefixes]: that share among the candidates.
     """
     count = len(batch.candidates)
     chances = np.zeros(count, dtype=np.float32)
-    encoded = room(vectors.shape[1], parameters.gate.shape[1])
     loss = 0.0
     for row in range(count):
         items = batch.candidates[row]
         if items[0] == NOBODY:
             continue
-        shares = candidate_shares(parameters, vectors, points, batch.asked, row, items, encoded)
+        encoded = encode(scorer, batch.asked, row)
+        shares = candidate_shares(scorer, encoded, items)
         chances[row] = shares[0]
         loss -= batch.weights[row] * np.log(max(shares[0], _SHARE_LEAST)) / count
         shares[0] -= np.float32(1)
         for place in range(len(items)):
             shares[place] *= batch.weights[row] / np.float32(count)
-        score_slopes(parameters, vectors, points, batch.asked, row, items, shares, encoded, found, slopes)
+        score_slopes(scorer, encoded, items, shares, found)
     return loss, chances
 
 
@@ -113,58 +117,34 @@ def step_slopes(
     parameters: Parameters, graph: Graph, batch: Batch, found: Parameters
 ) -> tuple[float, Floats]:
     """What `losses_of` gives for a batch; `found`, zeros before, has the slopes of all parameters after."""
-    heads = parameters.gate.shape[1]
-    inputs = inputs_of(parameters, graph.points, batch.own)
-    up = passed(
-        inputs, graph.upward, parameters.up_transform, parameters.up_receiver, parameters.up_sender, heads
-    )
-    down = passed(
-        up[0],
-        graph.downward,
-        parameters.down_transform,
-        parameters.down_receiver,
-        parameters.down_sender,
-        heads,
-    )
-    slopes = np.zeros_like(inputs)
-    loss, chances = losses_of(parameters, graph.points, down[0], batch, found, slopes)
-    passed_slopes(
-        up[0],
-        graph.downward,
-        parameters.down_transform,
-        parameters.down_receiver,
-        parameters.down_sender,
-        down,
-        slopes,
-        found.down_transform,
-        found.down_receiver,
-        found.down_sender,
-    )
-    passed_slopes(
-        inputs,
-        graph.upward,
-        parameters.up_transform,
-        parameters.up_receiver,
-        parameters.up_sender,
-        up,
-        slopes,
-        found.up_transform,
-        found.up_receiver,
-        found.up_sender,
-    )
+    up, down = both_ways(parameters, graph, batch.own)
+    slopes = np.zeros_like(down.outputs)
+    scorer = Scorer(parameters, down.outputs, graph.points)
+    loss, chances = losses_of(scorer, batch, Slopes(found, slopes))
+    (upward, downward), (found_up, found_down) = hearings(parameters), hearings(found)
+    passed_slopes(graph.downward, downward, down, slopes, found_down)
+    passed_slopes(graph.upward, upward, up, slopes, found_up)
     input_slopes(slopes, graph.points, batch.own, found.embeddings, found.described)
     return loss, chances
 
 
+class Descent(NamedTuple):
+    """All float32 [parameters]: the parameters, their slopes, and the means of slopes and of their squares."""
+
+    flat: Floats
+    slopes: Floats
+    means: Floats
+    squares: Floats
+
+
 @compiled_reordered
-def adam(
-    flat: Floats, slopes: Floats, means: Floats, squares: Floats, step: int, rate: float, shrinkage: float
-) -> None:
-    """Move all parameters against their slopes, which are 0 after; all float32 [parameters].
+def adam(descent: Descent, step: int, rate: float, shrinkage: float) -> None:
+    """Move all parameters against their slopes, which are 0 after.
 
     `step` counts from 1; `shrinkage` takes its share of each parameter, times the rate, away (AdamW,
     Loshchilov & Hutter 2019).
     """
+    flat, slopes, means, squares = descent
     pace = np.float32(rate * np.sqrt(1 - SQUARE_DECAY**step) / (1 - MEAN_DECAY**step))
     less, mean_decay, square_decay = (
         np.float32(rate * shrinkage),

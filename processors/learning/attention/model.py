@@ -9,10 +9,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pml.processors.learning.attention.descent import Graph, vectors_of
-from pml.processors.learning.attention.head import Asked, all_scores
+from pml.processors.learning.attention.descent import Graph, scorer_of
+from pml.processors.learning.attention.head import Asked, Scorer, all_scores
 from pml.processors.learning.attention.membership import Membership
-from pml.processors.learning.attention.parameters import Floats, Parameters, Sizes, views
+from pml.processors.learning.attention.parameters import Floats, Sizes, views
 from pml.processors.learning.attention.samples import read
 from pml.processors.learning.candidates import Probabilities, fitting
 from pml.processors.learning.traces import Prefixes, Vectors
@@ -24,8 +24,8 @@ class Attention:
     """A trained model: a `Learned` predictor. `training.train` makes one.
 
     `size` of the vocabulary; `basis` float32 [dimensions, text] reads points of texts; `points` float32
-    [nodes, text] are those of the descriptions; `own` float32 [nodes] is 0 where nothing was learned of a node
-    itself; `flat` float32 are the parameters.
+    [nodes, text] are those of the descriptions; `own` float32 [nodes] is 0 where nothing was learned of a
+    node itself; `flat` float32 are the parameters.
     """
 
     size: int
@@ -35,19 +35,17 @@ class Attention:
     membership: Membership
     own: Floats
     flat: Floats
-    _parameters: Parameters = field(init=False, repr=False)
-    _vectors: Floats = field(init=False, repr=False)
+    scorer: Scorer = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         parameters = views(self.flat, self.sizes)
-        object.__setattr__(self, "_parameters", parameters)
         graph = Graph(self.points, self.membership.upward(), self.membership.downward())
-        object.__setattr__(self, "_vectors", vectors_of(parameters, graph, self.own))
+        object.__setattr__(self, "scorer", scorer_of(parameters, graph, self.own))
 
     def scores(self, asked: Asked) -> Floats:
         """float32 [prefixes, size]: of each item, how well it fits."""
         found = np.zeros((len(asked.texts), self.size), dtype=np.float32)
-        all_scores(self._parameters, self._vectors, self.points, asked, found)
+        all_scores(self.scorer, asked, found)
         return found
 
     def probabilities(self, prefixes: Prefixes) -> Probabilities:
@@ -95,7 +93,7 @@ class Attention:
 
 
 def basis_of(points: Vectors, texts: Vectors, most: int) -> Floats:
-    """float32 [dimensions, ≤ most]: the directions in which descriptions and texts lie, the widest first.
+    """float32 [dimensions, ≤ most]: directions in which descriptions and texts lie, the widest first.
 
     What is left out of their products is the least that any so many directions can leave out (Eckart & Young).
     """
@@ -106,7 +104,7 @@ def basis_of(points: Vectors, texts: Vectors, most: int) -> Floats:
 
 
 def points_of(points: Floats, membership: Membership) -> Floats:
-    """float32 [nodes, text]: descriptions, and for each hyperedge without one the mean of its members'."""
+    """float32 [nodes, text]: descriptions, and for hyperedges without one the mean of their members'."""
     found = np.zeros((membership.nodes, points.shape[1]), dtype=np.float32)
     found[: len(points)] = points
     messages = membership.upward()

@@ -37,7 +37,7 @@ class Sizes:
 
 class Parameters(NamedTuple):
     """float32. Of nodes: `embeddings` [nodes, width], `item_bias` [nodes], `described` [text, width].
-    Of messages, up and down: `transform` [width, width], `receiver` and `sender` [width], a part for each head.
+    Of messages, up and down: `transform` [width, width], `receiver` and `sender` [width].
     Of what is asked: `asked_text` [text, width], `asked_recent` [width, width], `recency` [recent, width],
     `asked_features` [features, width], `asked_bias` [width], `gate` [width, heads], `closeness` [1].
     """
@@ -102,7 +102,7 @@ def views(flat: Floats, sizes: Sizes) -> Parameters:
 
 
 def drawn(sizes: Sizes, seed: int) -> Floats:
-    """float32 [count]: where training begins. Matrices keep lengths, biases are 0, descriptions near texts."""
+    """float32 [count]: where training begins. Matrices keep lengths, biases are 0."""
     draws = np.random.default_rng(seed)
     flat = np.zeros(count(sizes), dtype=np.float32)
     found = views(flat, sizes)

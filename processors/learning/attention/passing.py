@@ -6,6 +6,8 @@ of the vector (Veličković et al. 2018, arXiv 1710.10903; over hyperedges: Ding
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,6 +17,29 @@ from pml.processors.learning.compiled import compiled_reordered
 
 # Of logits below 0, as in the paper.
 LEAK = np.float32(0.2)
+
+
+class Hearing(NamedTuple):
+    """Parameters of one direction: `transform` float32 [width, width] of what is said; `receiver` and `sender`
+    float32 [width], a part for each head, of who hears and who speaks: how much is heard.
+    """
+
+    transform: Floats
+    receiver: Floats
+    sender: Floats
+
+
+class Passed(NamedTuple):
+    """float32 [nodes, width]: `inputs`, `outputs` after all was heard, what was `said` and what was `heard`;
+    `attention` float32 [heads, pairs], and bool likewise where its logit was `negative`.
+    """
+
+    inputs: Floats
+    outputs: Floats
+    said: Floats
+    heard: Floats
+    attention: Floats
+    negative: NDArray[np.bool_]
 
 
 @compiled_reordered
@@ -64,28 +89,8 @@ def softmax(values: Floats) -> None:
 
 
 @compiled_reordered
-def passed(
-    inputs: Floats,
-    messages: Messages,
-    transform: Floats,
-    receiver: Floats,
-    sender: Floats,
-    heads: int,
-) -> tuple[Floats, Floats, Floats, Floats, NDArray[np.bool_]]:
-    """Let every node hear its senders, in the order of `messages`.
-
-    Args:
-        inputs: float32 [nodes, width].
-        messages: who hears whom.
-        transform: float32 [width, width], of what is said.
-        receiver: float32 [width], of who hears; with `sender` it decides how much is heard.
-        sender: float32 [width], of who speaks.
-        heads: parts of a vector, each with an attention of its own.
-
-    Returns:
-        Vectors float32 [nodes, width]; and for the slopes: what was said and what was heard, both likewise,
-        attention float32 [heads, pairs], and bool [heads, pairs] where its logit was below 0.
-    """
+def passed(inputs: Floats, messages: Messages, hearing: Hearing, heads: int) -> Passed:
+    """Let every node hear its senders, in the order of `messages`; `inputs` float32 [nodes, width]."""
     outputs, said, heard = inputs.copy(), np.zeros_like(inputs), np.zeros_like(inputs)
     attention = np.zeros((heads, len(messages.senders)), dtype=np.float32)
     negative = np.zeros((heads, len(messages.senders)), dtype=np.bool_)
@@ -95,7 +100,7 @@ def passed(
     for node in messages.order:
         start, end = messages.offsets[node], messages.offsets[node + 1]
         if end > start:
-            heads_dot(inputs[node], receiver, own)
+            heads_dot(inputs[node], hearing.receiver, own)
             for head in range(heads):
                 for pair in range(start, end):
                     logit = own[head] + loudness[messages.senders[pair], head]
@@ -109,30 +114,19 @@ def passed(
                 heard[node, j] = np.tanh(heard[node, j])
                 outputs[node, j] += heard[node, j]
         if messages.sends[node]:
-            times(outputs[node], transform, said[node])
-            heads_dot(outputs[node], sender, loudness[node])
-    return outputs, said, heard, attention, negative
+            times(outputs[node], hearing.transform, said[node])
+            heads_dot(outputs[node], hearing.sender, loudness[node])
+    return Passed(inputs, outputs, said, heard, attention, negative)
 
 
 @compiled_reordered
-def passed_slopes(
-    inputs: Floats,
-    messages: Messages,
-    transform: Floats,
-    receiver: Floats,
-    sender: Floats,
-    kept: tuple[Floats, Floats, Floats, Floats, NDArray[np.bool_]],
-    slopes: Floats,
-    transform_slopes: Floats,
-    receiver_slopes: Floats,
-    sender_slopes: Floats,
-) -> None:
+def passed_slopes(messages: Messages, hearing: Hearing, kept: Passed, slopes: Floats, found: Hearing) -> None:
     """Turn the slopes of what `passed` gave into those of what it got.
 
-    `kept` is what it returned; `slopes` float32 [nodes, width] are of its vectors before and of `inputs`
-    after; to the other slopes, in the shape of what they belong to, theirs are added.
+    `slopes` float32 [nodes, width] are of its outputs before and of its inputs after; to `found` those of
+    `hearing` are added.
     """
-    outputs, said, heard, attention, negative = kept
+    inputs, outputs, said, heard, attention, negative = kept
     heads, width = attention.shape[0], inputs.shape[1]
     part = width // heads
     said_slopes = np.zeros_like(said)
@@ -141,10 +135,10 @@ def passed_slopes(
     for place in range(len(messages.order) - 1, -1, -1):
         node = messages.order[place]
         if messages.sends[node]:
-            times_slopes(outputs[node], transform, said_slopes[node], slopes[node], transform_slopes)
+            times_slopes(outputs[node], hearing.transform, said_slopes[node], slopes[node], found.transform)
             for j in range(width):
-                slopes[node, j] += loud_slopes[node, j // part] * sender[j]
-                sender_slopes[j] += loud_slopes[node, j // part] * outputs[node, j]
+                slopes[node, j] += loud_slopes[node, j // part] * hearing.sender[j]
+                found.sender[j] += loud_slopes[node, j // part] * outputs[node, j]
         start, end = messages.offsets[node], messages.offsets[node + 1]
         if end == start:
             continue
@@ -169,5 +163,5 @@ def passed_slopes(
                 loud_slopes[spoken, head] += logit
                 own += logit
             for j in range(low, high):
-                slopes[node, j] += own * receiver[j]
-                receiver_slopes[j] += own * inputs[node, j]
+                slopes[node, j] += own * hearing.receiver[j]
+                found.receiver[j] += own * inputs[node, j]

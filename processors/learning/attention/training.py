@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pml.processors.learning.attention.descent import Graph, adam, step_slopes
+from pml.processors.learning.attention.descent import Descent, Graph, adam, step_slopes
 from pml.processors.learning.attention.membership import Membership
 from pml.processors.learning.attention.model import Attention, basis_of, points_of
 from pml.processors.learning.attention.parameters import Floats, Parameters, Sizes, drawn, views
@@ -73,6 +73,7 @@ def train(
     points: Vectors,
     texts: Vectors,
     seed: int,
+    *,
     membership: Membership | None = None,
     settings: Settings = DEFAULTS,
     features: Vectors | None = None,
@@ -141,7 +142,7 @@ class Learner:
         self.own = _own(self.samples, self.membership)
         self.graph = Graph(self.node_points, self.membership.upward(), self.membership.downward())
         self.flat = drawn(self.sizes, self.seed)
-        self._slopes, self._means, self._squares = (np.zeros_like(self.flat) for _ in range(3))
+        self._descent = Descent(self.flat, *(np.zeros_like(self.flat) for _ in range(3)))
         self.replay = self._replay()
 
     def trained(self, wanted_mrr: float = np.inf) -> Training:
@@ -157,7 +158,7 @@ class Learner:
                 since += 1
             if since >= self.settings.patience or best >= wanted_mrr:
                 break
-        self.flat = best_flat
+        self.flat[:] = best_flat
         model = self.model()
         return Training(model, tuple(losses), tuple(mrr), self._left(model))
 
@@ -195,19 +196,11 @@ class Learner:
         kept[UNKNOWN] = True
         kept[self.membership.levels > 0] = True
         batch = self.samples.batch(places, drawn_traces.weights[of], self.own * kept, [*seed, 2])
-        slopes = self._views(self._slopes)
+        slopes = self._views(self._descent.slopes)
         loss, chances = step_slopes(self._views(self.flat), self.graph, batch, slopes)
         # That nobody called it in training says nothing against an item: only what it is like may.
         slopes.item_bias[self.own == 0] = 0
-        adam(
-            self.flat,
-            self._slopes,
-            self._means,
-            self._squares,
-            self.steps,
-            self.settings.rate,
-            self.settings.shrinkage,
-        )
+        adam(self._descent, self.steps, self.settings.rate, self.settings.shrinkage)
         outcomes = self.samples.traces.outcomes[drawn_traces.items]
         self.replay.update(drawn_traces.items, surprises(outcomes, chances, of))
         return float(loss)
@@ -222,7 +215,7 @@ class Learner:
         return PrioritisedReplay(np.full(count, WITHOUT_MODEL))
 
     def _sides(self) -> tuple[np.ndarray, Places]:
-        """bool [traces]: what is learned from; int64: the steps that validation asks for, none that failed."""
+        """bool [traces]: what is learned from; int64: steps that validation asks for, none that failed."""
         if len(np.unique(self.traces.groups)) < VALIDATION_PARTS:
             return np.ones(len(self.traces), dtype=bool), np.zeros(0, dtype=np.int64)
         learned = folds(self.traces.groups, VALIDATION_PARTS, self.seed) != 0

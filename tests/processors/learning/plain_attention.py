@@ -49,7 +49,7 @@ def heard(
 
 
 def scores(
-    p: Parameters, points: Column, nodes: Column, asked: Any, row: int, items: list[int]
+    p: Parameters, points: Column, nodes: Column, asked: Any, *, row: int, items: list[int]
 ) -> list[float]:
     """Of each item, for one prefix."""
     history = sum(p.recency[place] * nodes[item] for place, item in enumerate(asked.recent[row]))
@@ -74,6 +74,8 @@ def loss(p: Parameters, points: Column, membership: Membership, batch: Batch) ->
     total = 0.0
     for row, items in enumerate(batch.candidates.tolist()):
         if items[0] != NOBODY:
-            odds = scores(p, points, nodes, batch.asked, row, [item for item in items if item != NOBODY])
+            odds = scores(
+                p, points, nodes, batch.asked, row=row, items=[item for item in items if item != NOBODY]
+            )
             total += batch.weights[row] * (log(sum(exp(each) for each in odds)) - odds[0])
     return total / len(batch.candidates)

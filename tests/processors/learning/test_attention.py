@@ -21,6 +21,8 @@ from tests.processors.learning.small_traces import prefixes_of, trace_set
 
 DOMAINS, CAPABILITIES, TOOLS, SEEN = 8, 3, 5, 3
 SMALL = Settings(width=16, heads=2, text=4, negatives=32, epochs_most=15, rate=1e-2)
+# So few traces: more steps an epoch.
+OFTEN = replace(SMALL, traces_at_once=4)
 NO_POINTS = np.zeros((0, 4), dtype=np.float32)
 
 
@@ -59,7 +61,7 @@ def trained(passing: bool = True, prioritised: bool = False) -> Training:
     membership, seen, _ = planted()
     points = np.zeros((membership.nodes, 4), dtype=np.float32)
     settings = replace(SMALL, prioritised=prioritised)
-    return train(seen, points, NO_POINTS, 1, membership if passing else None, settings)
+    return train(seen, points, NO_POINTS, 1, membership=membership if passing else None, settings=settings)
 
 
 def last_calls() -> tuple[Prefixes, np.ndarray]:
@@ -94,7 +96,9 @@ def test_a_seed_decides_everything() -> None:
     membership, seen, _ = planted()
     points = np.zeros((membership.nodes, 4), dtype=np.float32)
     short = replace(SMALL, epochs_most=2)
-    first, again, other = (train(seen, points, NO_POINTS, seed, membership, short) for seed in (1, 1, 2))
+    first, again, other = (
+        train(seen, points, NO_POINTS, seed, membership=membership, settings=short) for seed in (1, 1, 2)
+    )
     np.testing.assert_array_equal(first.model.flat, again.model.flat)
     assert first.losses == again.losses
     assert first.mrr == again.mrr
@@ -153,7 +157,7 @@ def test_what_failed_is_a_negative_and_what_worked_is_not() -> None:
     """After 1 both come as often: 2 ends well, 3 does not."""
     traces = without_texts([[1, 2], [1, 3]] * 30, [1.0, 0.0] * 30)
     points = np.zeros((5, 4), dtype=np.float32)
-    found = train(traces, points, NO_POINTS, 1, settings=SMALL).model.probabilities(prefixes_of([1]))[0]
+    found = train(traces, points, NO_POINTS, 1, settings=OFTEN).model.probabilities(prefixes_of([1]))[0]
     assert found[2] > 0.8
     assert found[3] < 0.1
 
@@ -164,7 +168,7 @@ def test_features_of_a_prefix_decide_where_they_differ() -> None:
     told = np.zeros((120, 2), dtype=np.float32)
     told[1::4, 0] = told[3::4, 1] = 1
     points = np.zeros((5, 4), dtype=np.float32)
-    model = train(traces, points, NO_POINTS, 1, settings=SMALL, features=told).model
+    model = train(traces, points, NO_POINTS, 1, settings=OFTEN, features=told).model
     asked = replace(prefixes_of([1], [1]), features=np.eye(2, dtype=np.float32))
     assert candidates(model, asked, 1).items.ravel().tolist() == [2, 3]
     with pytest.raises(ValueError, match="trained with 2 features"):
@@ -176,4 +180,4 @@ def test_what_cannot_be_learned_from_is_refused() -> None:
     with pytest.raises(ValueError, match="no trace"):
         train(trace_set([]), points, NO_POINTS, 1)
     with pytest.raises(ValueError, match="as many nodes"):
-        train(trace_set([[1]]), points, NO_POINTS, 1, Membership.of(3, {}))
+        train(trace_set([[1]]), points, NO_POINTS, 1, membership=Membership.of(3, {}))

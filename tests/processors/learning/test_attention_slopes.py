@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pml.processors.learning.attention.descent import Batch, Graph, adam, step_slopes, vectors_of
+from pml.processors.learning.attention.descent import Batch, Descent, Graph, adam, scorer_of, step_slopes
 from pml.processors.learning.attention.head import NOBODY, Asked, all_scores
 from pml.processors.learning.attention.membership import Membership
 from pml.processors.learning.attention.parameters import Parameters, Sizes, count, drawn, shapes, views
@@ -65,12 +65,14 @@ def test_vectors_scores_and_loss_are_those_of_the_plain_model(
     flat = parameters_of(seed)
     parameters, plain = views(flat, SIZES), Parameters(*(each.astype(float) for each in views(flat, SIZES)))
     nodes = plain_attention.vectors(plain, graph.points, batch.own, membership)
-    vectors = vectors_of(parameters, graph, batch.own)
-    np.testing.assert_allclose(vectors, nodes, rtol=1e-3, atol=1e-4)
+    scorer = scorer_of(parameters, graph, batch.own)
+    np.testing.assert_allclose(scorer.vectors, nodes, rtol=1e-3, atol=1e-4)
     found = np.zeros((HELD, NODES), dtype=np.float32)
-    all_scores(parameters, vectors, graph.points, batch.asked, found)
+    all_scores(scorer, batch.asked, found)
     for row in range(HELD):
-        told = plain_attention.scores(plain, graph.points, nodes, batch.asked, row, list(range(NODES)))
+        told = plain_attention.scores(
+            plain, graph.points, nodes, batch.asked, row=row, items=list(range(NODES))
+        )
         np.testing.assert_allclose(found[row], told, rtol=1e-3, atol=1e-3)
     loss, chances = step_slopes(parameters, graph, batch, views(np.zeros_like(flat), SIZES))
     assert loss == pytest.approx(plain_attention.loss(plain, graph.points, membership, batch), rel=1e-3)
@@ -101,6 +103,6 @@ def test_slopes_are_finite_differences_of_the_plain_loss_in_float64(name: str) -
 def test_adam_moves_against_the_slope_and_shrinks() -> None:
     flat, slopes = np.array([1.0, -2.0, 3.0], np.float32), np.array([4.0, -0.5, 0.0], np.float32)
     means, squares = np.zeros(3, np.float32), np.zeros(3, np.float32)
-    adam(flat, slopes, means, squares, 1, 0.1, 0.01)
+    adam(Descent(flat, slopes, means, squares), 1, 0.1, 0.01)
     np.testing.assert_allclose(flat, [1 - 0.1 - 0.001, -2 + 0.1 + 0.002, 3 - 0.003], rtol=1e-5)
     assert not slopes.any()
