@@ -23,6 +23,7 @@ class Prefixes:
     Histories share one array, so those of one trace cost nothing. `texts` has a row for each: the point of
     the request's text as far as it was visible then, the origin where nothing was; None: no text is known.
     `text_rows` int64 names those texts, `NO_TEXT` where nothing was, for who reads more of them than a point.
+    `features` float32 has a row for each: what else is known then, of its context and its calls' arguments.
     """
 
     items: Ids
@@ -30,6 +31,7 @@ class Prefixes:
     ends: Places
     texts: Vectors | None = None
     text_rows: Places | None = None
+    features: Vectors | None = None
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -38,7 +40,8 @@ class Prefixes:
         """Some of them, in their order."""
         texts = None if self.texts is None else self.texts[start:end]
         rows = None if self.text_rows is None else self.text_rows[start:end]
-        return Prefixes(self.items, self.starts[start:end], self.ends[start:end], texts, rows)
+        features = None if self.features is None else self.features[start:end]
+        return Prefixes(self.items, self.starts[start:end], self.ends[start:end], texts, rows, features)
 
     def windows(self, length: int, start: int, none: int) -> Ids:
         """int32 [prefixes, length]: the last items of each, the latest first.

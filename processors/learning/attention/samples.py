@@ -1,0 +1,126 @@
+"""Batches for training: what came after each prefix of some traces, and what did not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pml.processors.learning.attention.descent import Batch
+from pml.processors.learning.attention.head import NOBODY, Asked
+from pml.processors.learning.attention.parameters import Floats
+from pml.processors.learning.grouping import Places, spans
+from pml.processors.learning.traces import NO_TEXT, Prefixes, TraceSet
+from pml.processors.learning.vocabulary import UNKNOWN, Ids
+
+# A trace that ended with less has failed: what it did last is a negative after what came before it.
+FAILED_BELOW = 0.5
+# Of a longer trace so many steps, evenly.
+STEPS_MOST = 64
+
+
+def read(prefixes: Prefixes, basis: Floats, recent: int, features: int) -> Asked:
+    """What the model is asked for prefixes; zeros for what is not known of them.
+
+    Args:
+        prefixes: their `texts` float32 [prefixes, dimensions] are read through `basis` [dimensions, text].
+        recent: how many of the latest items are read.
+        features: how many `features` each prefix has.
+
+    Raises:
+        ValueError: the prefixes have another number of features.
+    """
+    count = len(prefixes)
+    texts = np.zeros((count, basis.shape[1]), dtype=np.float32)
+    if prefixes.texts is not None:
+        texts = prefixes.texts @ basis
+    known = np.zeros((count, features), dtype=np.float32) if prefixes.features is None else prefixes.features
+    if known.shape != (count, features):
+        raise ValueError(f"the model was trained with {features} features, the prefixes have {known.shape}")
+    windows = prefixes.windows(recent, start=UNKNOWN, none=UNKNOWN)
+    return Asked(np.ascontiguousarray(texts), windows.astype(np.int32), np.ascontiguousarray(known))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Samples:
+    """All steps of traces. `texts` float32 [rows, text] are points that `traces.texts` names, `features`
+    float32 [items, features] are known before each item.
+    """
+
+    traces: TraceSet
+    texts: Floats
+    features: Floats
+    recent: int
+    negatives: int
+    failures: int
+    size: int
+    called: Ids = field(init=False)
+    _asked: Asked = field(init=False)
+    _weights: Floats = field(init=False)
+    _failed: tuple[Places, Ids] = field(init=False)
+
+    def __post_init__(self) -> None:
+        traces = self.traces
+        called = np.unique(traces.items)
+        object.__setattr__(self, "called", called[called != UNKNOWN].astype(np.int32))
+        everything = traces.prefixes(np.arange(len(traces.items)))
+        windows = everything.windows(self.recent, start=UNKNOWN, none=UNKNOWN).astype(np.int32)
+        rows = np.zeros((len(traces.items), self.texts.shape[1]), dtype=np.float32)
+        told = np.flatnonzero(traces.texts != NO_TEXT)
+        rows[told] = self.texts[traces.texts[told]]
+        object.__setattr__(self, "_asked", Asked(rows, windows, self.features))
+        outcomes = np.where(ends(traces), traces.outcomes[traces.owners], 1)
+        object.__setattr__(self, "_weights", (traces.weights[traces.owners] * outcomes).astype(np.float32))
+        failed = np.flatnonzero((outcomes < FAILED_BELOW) & (traces.items != UNKNOWN))
+        object.__setattr__(self, "_failed", _after(windows[failed, 0], traces.items[failed]))
+
+    def steps_of(self, rows: Places) -> tuple[Places, Places]:
+        """int64 [steps] each: places of the steps of these traces, and which of `rows` each belongs to."""
+        lengths = self.traces.lengths[rows]
+        counts = np.minimum(lengths, STEPS_MOST)
+        owners = np.repeat(np.arange(len(rows)), counts)
+        within = spans(np.zeros(len(rows), dtype=np.int64), counts) * lengths[owners] // counts[owners]
+        return self.traces.offsets[rows][owners] + within, owners
+
+    def batch(self, places: Places, scales: NDArray[np.float64], own: Floats, seed: Sequence[int]) -> Batch:
+        """These steps with drawn negatives; `scales` [steps] weigh them on top of their traces."""
+        texts, recent, features = self._asked
+        asked = Asked(texts[places], recent[places], features[places])
+        targets = self.traces.items[places].astype(np.int32)
+        right = np.where(targets == UNKNOWN, NOBODY, targets)[:, None].astype(np.int32)
+        drawn = self._drawn(asked.recent[:, 0], np.random.default_rng(seed))
+        wrong = np.where(drawn == right, NOBODY, drawn).astype(np.int32)
+        weights = (self._weights[places] * scales).astype(np.float32)
+        return Batch(asked, np.concatenate((right, wrong), axis=1), weights, own)
+
+    def _drawn(self, latest: Ids, draws: np.random.Generator) -> Ids:
+        """int32 [steps, negatives + failures]: any items, and what failed after the latest.
+
+        Where there are no more items than are drawn, all of them stand there.
+        """
+        shape = (len(latest), min(self.negatives, self.size - 1))
+        if shape[1] < self.negatives:
+            anything = np.broadcast_to(np.arange(UNKNOWN + 1, self.size), shape)
+        else:
+            anything = draws.integers(UNKNOWN + 1, self.size, shape)
+        keys, items = self._failed
+        starts, ends = (np.searchsorted(keys, latest, side) for side in ("left", "right"))
+        uniform = draws.random((len(latest), self.failures))
+        places = starts[:, None] + (uniform * (ends - starts)[:, None]).astype(np.int64)
+        known = items[np.minimum(places, len(items) - 1)] if len(items) else places
+        failed = np.where((ends > starts)[:, None], known, NOBODY)
+        return np.concatenate((anything, failed), axis=1).astype(np.int32)
+
+
+def ends(traces: TraceSet) -> NDArray[np.bool_]:
+    """bool [items]: the last of each trace."""
+    found = np.zeros(len(traces.items), dtype=bool)
+    found[traces.offsets[1:][traces.lengths > 0] - 1] = True
+    return found
+
+
+def _after(latest: Ids, items: Ids) -> tuple[Places, Ids]:
+    order = np.argsort(latest, kind="stable")
+    return latest[order].astype(np.int64), items[order]

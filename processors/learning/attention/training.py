@@ -1,0 +1,259 @@
+"""Training: epochs of replayed traces until the validation's MRR no longer grows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pml.processors.learning.attention.descent import Descent, Graph, adam, step_slopes
+from pml.processors.learning.attention.membership import Membership
+from pml.processors.learning.attention.model import Attention, basis_of, points_of
+from pml.processors.learning.attention.parameters import Floats, Parameters, Sizes, drawn, views
+from pml.processors.learning.attention.samples import FAILED_BELOW, Samples, ends
+from pml.processors.learning.candidates import candidates
+from pml.processors.learning.evaluation import quality
+from pml.processors.learning.grouping import Places, summed
+from pml.processors.learning.priorities import WITHOUT_MODEL, Priorities, priorities
+from pml.processors.learning.prioritised_replay import PrioritisedReplay, Replay, UniformReplay
+from pml.processors.learning.splits import folds
+from pml.processors.learning.td_error import td_errors
+from pml.processors.learning.traces import Prefixes, TraceSet, Vectors
+from pml.processors.learning.vocabulary import UNKNOWN
+
+# Groups of one in so many parts are for validation.
+VALIDATION_PARTS = 10
+# Steps that a validation asks for, evenly from all.
+VALIDATED_MOST = 2_000
+_ROWS_AT_ONCE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How large a model is and how it is trained.
+
+    `prioritised`: whether traces that surprise are replayed more often. `forgotten`: the share of embeddings
+    that each step does without, so that descriptions and membership say what they can. `failures`: negatives
+    that failed after the latest item, on top of `negatives`. `patience`: epochs without a better validation.
+    """
+
+    width: int = 64
+    heads: int = 4
+    text: int = 128
+    recent: int = 4
+    negatives: int = 64
+    failures: int = 4
+    traces_at_once: int = 32
+    rate: float = 3e-3
+    shrinkage: float = 1e-2
+    forgotten: float = 0.2
+    epochs_most: int = 60
+    patience: int = 8
+    prioritised: bool = False
+
+
+DEFAULTS = Settings()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Training:
+    """`model` is the best of all epochs. Of each epoch `losses`, the mean, and `mrr` on the validation side.
+
+    `priorities` float64 [traces] are what the model leaves to learn from each trace.
+    """
+
+    model: Attention
+    losses: tuple[float, ...]
+    mrr: tuple[float, ...]
+    priorities: Priorities
+
+
+def train(
+    traces: TraceSet,
+    points: Vectors,
+    texts: Vectors,
+    seed: int,
+    *,
+    membership: Membership | None = None,
+    settings: Settings = DEFAULTS,
+    features: Vectors | None = None,
+) -> Training:
+    """Learn from traces.
+
+    Args:
+        traces: what to learn from; their `texts` name rows of `texts`.
+        points: float32 [size, dimensions], the description of each item of the vocabulary.
+        texts: float32 [rows, dimensions], what was visible.
+        seed: of everything that is drawn.
+        membership: what contains what; without it nothing is passed, the head alone learns.
+        settings: the model's sizes and the training's.
+        features: float32 [items, features], what else was known before each item.
+
+    Raises:
+        ValueError: the membership has fewer nodes than there are items, or there is no trace.
+    """
+    contained = Membership.of(len(points), {}) if membership is None else membership
+    if contained.nodes < len(points):
+        raise ValueError(f"{len(points)} items need as many nodes, the membership has {contained.nodes}")
+    if len(traces) == 0:
+        raise ValueError("there is no trace to learn from")
+    known = np.zeros((len(traces.items), 0), dtype=np.float32) if features is None else features
+    learner = Learner(traces, points, texts, seed, contained, settings, known)
+    return learner.trained()
+
+
+@dataclass(eq=False)
+class Learner:
+    """The state of a training."""
+
+    traces: TraceSet
+    points: Vectors
+    texts: Vectors
+    seed: int
+    membership: Membership
+    settings: Settings
+    features: Vectors
+    flat: Floats = field(init=False)
+    steps: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        settings, count = self.settings, self.membership.nodes
+        self.basis = basis_of(self.points, self.texts, settings.text)
+        self.node_points = points_of(self.points @ self.basis, self.membership)
+        self.sizes = Sizes(
+            count,
+            self.basis.shape[1],
+            settings.width,
+            settings.heads,
+            settings.recent,
+            self.features.shape[1],
+        )
+        self.learned, self.validated = self._sides()
+        of_learned = self.learned[self.traces.owners]
+        self.samples = Samples(
+            self.traces.selected(np.flatnonzero(self.learned)),
+            self.texts @ self.basis,
+            np.ascontiguousarray(self.features[of_learned]),
+            settings.recent,
+            settings.negatives,
+            settings.failures,
+            len(self.points),
+        )
+        self.own = _own(self.samples, self.membership)
+        self.graph = Graph(self.node_points, self.membership.upward(), self.membership.downward())
+        self.flat = drawn(self.sizes, self.seed)
+        self._descent = Descent(self.flat, *(np.zeros_like(self.flat) for _ in range(3)))
+        self.replay = self._replay()
+
+    def trained(self, wanted_mrr: float = np.inf) -> Training:
+        """All epochs, fewer where the validation no longer gets better or has reached `wanted_mrr`."""
+        best, since, best_flat, losses, mrr = 0.0, 0, self.flat.copy(), [], []
+        for epoch in range(self.settings.epochs_most):
+            losses.append(self.epoch(epoch / self.settings.epochs_most))
+            mrr.append(self.validation())
+            # Of equal ones the later: where the order is right already, its probabilities are better.
+            if mrr[-1] >= best:
+                best, best_flat, since = mrr[-1], self.flat.copy(), 0
+            else:
+                since += 1
+            if since >= self.settings.patience or best >= wanted_mrr:
+                break
+        self.flat[:] = best_flat
+        model = self.model()
+        return Training(model, tuple(losses), tuple(mrr), self._left(model))
+
+    def epoch(self, progress: float) -> float:
+        """As many draws of traces as there are; the mean loss. `progress` is the share that is done."""
+        count, at_once = len(self.replay), self.settings.traces_at_once
+        losses = [self._step(min(at_once, count), progress) for _ in range(-(-count // at_once))]
+        return float(np.mean(losses))
+
+    def validation(self) -> float:
+        """MRR on the validation side; 0 where there is none."""
+        prefixes = self._prefixes(self.validated)
+        return quality(candidates(self.model(), prefixes), self.traces.items[self.validated]).means()["mrr"]
+
+    def model(self) -> Attention:
+        """As far as it was trained."""
+        return Attention(
+            len(self.points),
+            self.sizes,
+            self.basis,
+            self.node_points,
+            self.membership,
+            self.own,
+            self.flat.copy(),
+        )
+
+    def _step(self, count: int, progress: float) -> float:
+        self.steps += 1
+        seed = [self.seed, self.steps]
+        drawn_traces = self.replay.sample(count, seed, progress)
+        places, of = self.samples.steps_of(drawn_traces.items)
+        if len(places) == 0:
+            return 0.0
+        kept = np.random.default_rng([*seed, 1]).random(len(self.own)) >= self.settings.forgotten
+        kept[UNKNOWN] = True
+        kept[self.membership.levels > 0] = True
+        batch = self.samples.batch(places, drawn_traces.weights[of], self.own * kept, [*seed, 2])
+        slopes = self._views(self._descent.slopes)
+        loss, chances = step_slopes(self._views(self.flat), self.graph, batch, slopes)
+        # That nobody called it in training says nothing against an item: only what it is like may.
+        slopes.item_bias[self.own == 0] = 0
+        adam(self._descent, self.steps, self.settings.rate, self.settings.shrinkage)
+        outcomes = self.samples.traces.outcomes[drawn_traces.items]
+        self.replay.update(drawn_traces.items, surprises(outcomes, chances, of))
+        return float(loss)
+
+    def _views(self, flat: Floats) -> Parameters:
+        return views(flat, self.sizes)
+
+    def _replay(self) -> Replay:
+        count = len(self.samples.traces)
+        if not self.settings.prioritised:
+            return UniformReplay(count)
+        return PrioritisedReplay(np.full(count, WITHOUT_MODEL))
+
+    def _sides(self) -> tuple[np.ndarray, Places]:
+        """bool [traces]: what is learned from; int64: steps that validation asks for, none that failed."""
+        if len(np.unique(self.traces.groups)) < VALIDATION_PARTS:
+            return np.ones(len(self.traces), dtype=bool), np.zeros(0, dtype=np.int64)
+        learned = folds(self.traces.groups, VALIDATION_PARTS, self.seed) != 0
+        asked = self.traces.positions()
+        failed = ends(self.traces) & (self.traces.outcomes[self.traces.owners] < FAILED_BELOW)
+        asked = asked[~learned[self.traces.owners[asked]] & ~failed[asked]]
+        return learned, asked[:: max(1, -(-len(asked) // VALIDATED_MOST))]
+
+    def _prefixes(self, places: Places) -> Prefixes:
+        found = self.traces.prefixes(places, self.texts)
+        return Prefixes(found.items, found.starts, found.ends, found.texts, features=self.features[places])
+
+    def _left(self, model: Attention) -> Priorities:
+        """What is left to learn from each trace; one that nothing was learned from has a path not seen."""
+        asked = np.flatnonzero(self.traces.items != UNKNOWN)
+        chances = np.zeros(len(asked))
+        for start in range(0, len(asked), _ROWS_AT_ONCE):
+            places = asked[start : start + _ROWS_AT_ONCE]
+            found = model.probabilities(self._prefixes(places))
+            chances[start : start + len(places)] = found[np.arange(len(places)), self.traces.items[places]]
+        owners = self.traces.owners[asked]
+        counts = summed(np.ones(len(asked)), owners, len(self.traces))
+        means = summed(chances, owners, len(self.traces)) / np.maximum(counts, 1)
+        errors = td_errors(self.traces.outcomes, np.where(counts > 0, np.clip(means, 0, 1), np.nan))
+        return priorities(errors, self.learned, trained=True)
+
+
+def surprises(outcomes: Floats, chances: Floats, of: Places) -> Priorities:
+    """float64 [traces]: priorities from outcomes [traces] and the chances [steps] of what came in each."""
+    counts = summed(np.ones(len(of)), of, len(outcomes))
+    means = summed(chances, of, len(outcomes)) / np.maximum(counts, 1)
+    errors = td_errors(outcomes, np.where(counts > 0, np.clip(means, 0, 1), np.nan))
+    return priorities(errors, np.ones(len(outcomes), dtype=bool), trained=True)
+
+
+def _own(samples: Samples, membership: Membership) -> Floats:
+    """float32 [nodes]: 1 for what was called, for every hyperedge, and for no item before the first."""
+    own = (membership.levels > 0).astype(np.float32)
+    own[samples.called] = 1
+    own[UNKNOWN] = 1
+    return own

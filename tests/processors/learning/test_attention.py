@@ -1,0 +1,183 @@
+"""It learns what membership decides and counting cannot know; one predictor in training and in serving."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from pml.processors.learning.attention.membership import Membership
+from pml.processors.learning.attention.model import Attention
+from pml.processors.learning.attention.training import Learner, Settings, Training, train
+from pml.processors.learning.candidates import candidates
+from pml.processors.learning.evaluation import quality
+from pml.processors.learning.markov import Markov
+from pml.processors.learning.traces import NO_TEXT, Prefixes, TraceSet
+from pml.processors.learning.vocabulary import UNKNOWN
+from tests.processors.learning.small_traces import prefixes_of, trace_set
+
+DOMAINS, CAPABILITIES, TOOLS, SEEN = 8, 3, 5, 3
+SMALL = Settings(width=16, heads=2, text=4, negatives=32, epochs_most=15, rate=1e-2)
+# So few traces: more steps an epoch.
+OFTEN = replace(SMALL, traces_at_once=4)
+NO_POINTS = np.zeros((0, 4), dtype=np.float32)
+
+
+@cache
+def planted() -> tuple[Membership, TraceSet, TraceSet]:
+    """Two tools of one domain's capabilities, then the domain's last tool, which no capability contains.
+
+    Of each capability two tools are in no training trace: that they belong to it is all that is known.
+    """
+    draws = np.random.default_rng(1)
+    tools = np.arange(1, 1 + DOMAINS * CAPABILITIES * TOOLS).reshape(DOMAINS, CAPABILITIES, TOOLS)
+    last = np.arange(DOMAINS) + tools.size + 1
+    capabilities = np.arange(DOMAINS * CAPABILITIES).reshape(DOMAINS, CAPABILITIES) + last[-1] + 1
+    domains = np.arange(DOMAINS) + capabilities.max() + 1
+    contained = dict(zip(capabilities.ravel().tolist(), tools.reshape(-1, TOOLS).tolist(), strict=True))
+    contained |= dict(zip(domains.tolist(), capabilities.tolist(), strict=True))
+    known = tools[:, :, :SEEN].reshape(DOMAINS, -1)
+    seen = [
+        [*draws.choice(known[each], 2).tolist(), int(last[each])]
+        for each in np.repeat(np.arange(DOMAINS), 20)
+    ]
+    new = [
+        [*tools[each, capability, SEEN:].tolist(), int(last[each])]
+        for each in range(DOMAINS)
+        for capability in range(CAPABILITIES)
+    ]
+    return Membership.of(int(domains[-1]) + 1, contained), without_texts(seen), without_texts(new)
+
+
+def without_texts(lists: list[list[int]], outcomes: list[float] | None = None) -> TraceSet:
+    return replace(trace_set(lists, outcomes=outcomes), texts=np.full(sum(map(len, lists)), NO_TEXT))
+
+
+@cache
+def trained(passing: bool = True, prioritised: bool = False) -> Training:
+    membership, seen, _ = planted()
+    points = np.zeros((membership.nodes, 4), dtype=np.float32)
+    settings = replace(SMALL, prioritised=prioritised)
+    return train(seen, points, NO_POINTS, 1, membership=membership if passing else None, settings=settings)
+
+
+def last_calls() -> tuple[Prefixes, np.ndarray]:
+    new = planted()[2]
+    places = new.offsets[1:] - 1
+    return new.prefixes(places), new.items[places]
+
+
+def test_membership_decides_where_markov_has_nothing_to_count() -> None:
+    membership, seen, _ = planted()
+    prefixes, targets = last_calls()
+    hits = {
+        "attention": quality(candidates(trained().model, prefixes), targets).means()["hit_1"],
+        "head alone": quality(candidates(trained(passing=False).model, prefixes), targets).means()["hit_1"],
+        "markov": quality(candidates(Markov.fit(seen, membership.nodes, 2), prefixes), targets).means()[
+            "hit_1"
+        ],
+    }
+    assert membership.levels.max() == 2
+    assert hits["attention"] >= 0.9
+    assert hits["markov"] <= 0.5
+    assert hits["head alone"] <= 0.5
+
+
+def test_prioritised_replay_learns_it_as_well() -> None:
+    prefixes, targets = last_calls()
+    model = trained(prioritised=True).model
+    assert quality(candidates(model, prefixes), targets).means()["hit_1"] >= 0.9
+
+
+def test_a_seed_decides_everything() -> None:
+    membership, seen, _ = planted()
+    points = np.zeros((membership.nodes, 4), dtype=np.float32)
+    short = replace(SMALL, epochs_most=2)
+    first, again, other = (
+        train(seen, points, NO_POINTS, seed, membership=membership, settings=short) for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first.model.flat, again.model.flat)
+    assert first.losses == again.losses
+    assert first.mrr == again.mrr
+    assert first.losses != other.losses
+
+
+def test_the_best_epoch_is_kept_and_training_stops_after_it() -> None:
+    membership, seen, _ = planted()
+    points = np.zeros((membership.nodes, 4), dtype=np.float32)
+    learner = Learner(
+        seen,
+        points,
+        NO_POINTS,
+        1,
+        membership,
+        replace(SMALL, epochs_most=15, patience=2),
+        np.zeros((len(seen.items), 0), dtype=np.float32),
+    )
+    found = learner.trained()
+    assert len(found.mrr) == min(15, len(found.mrr) - int(np.argmax(found.mrr[::-1])) + 2)
+    assert learner.validation() == max(found.mrr)
+
+
+def test_priorities_are_those_of_the_traces_and_fall_where_something_was_learned() -> None:
+    membership, seen, _ = planted()
+    found = trained()
+    assert found.priorities.shape == (len(seen),)
+    assert np.all((found.priorities >= 0.01) & (found.priorities <= 1))
+    # Nothing was learned from the validation's: they are as a path never seen.
+    assert 0 < np.mean(found.priorities == 1) < 0.3
+    assert membership.nodes == found.model.size
+
+
+def test_the_arrays_of_a_model_are_all_of_it() -> None:
+    prefixes, _ = last_calls()
+    stored = io.BytesIO()
+    np.savez(stored, **trained().model.to_arrays())
+    stored.seek(0)
+    with np.load(stored, allow_pickle=False) as arrays:
+        again = Attention.from_arrays(dict(arrays))
+    np.testing.assert_array_equal(again.probabilities(prefixes), trained().model.probabilities(prefixes))
+    with pytest.raises(ValueError, match="train it again"):
+        Attention.from_arrays({})
+
+
+def test_probabilities_are_shares_of_what_is_known() -> None:
+    model = trained().model
+    found = model.probabilities(prefixes_of([], [1], [1, 2, 3, 4, 5, 6], [UNKNOWN]))
+    assert found.shape == (4, model.size)
+    assert np.all(found[:, UNKNOWN] == 0)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    assert model.probabilities(prefixes_of()).shape == (0, model.size)
+
+
+def test_what_failed_is_a_negative_and_what_worked_is_not() -> None:
+    """After 1 both come as often: 2 ends well, 3 does not."""
+    traces = without_texts([[1, 2], [1, 3]] * 30, [1.0, 0.0] * 30)
+    points = np.zeros((5, 4), dtype=np.float32)
+    found = train(traces, points, NO_POINTS, 1, settings=OFTEN).model.probabilities(prefixes_of([1]))[0]
+    assert found[2] > 0.8
+    assert found[3] < 0.1
+
+
+def test_features_of_a_prefix_decide_where_they_differ() -> None:
+    """After 1 comes 2 or 3, as the feature says."""
+    traces = without_texts([[1, 2], [1, 3]] * 30)
+    told = np.zeros((120, 2), dtype=np.float32)
+    told[1::4, 0] = told[3::4, 1] = 1
+    points = np.zeros((5, 4), dtype=np.float32)
+    model = train(traces, points, NO_POINTS, 1, settings=OFTEN, features=told).model
+    asked = replace(prefixes_of([1], [1]), features=np.eye(2, dtype=np.float32))
+    assert candidates(model, asked, 1).items.ravel().tolist() == [2, 3]
+    with pytest.raises(ValueError, match="trained with 2 features"):
+        model.probabilities(replace(asked, features=np.eye(3, dtype=np.float32)[:2]))
+
+
+def test_what_cannot_be_learned_from_is_refused() -> None:
+    points = np.zeros((5, 4), dtype=np.float32)
+    with pytest.raises(ValueError, match="no trace"):
+        train(trace_set([]), points, NO_POINTS, 1)
+    with pytest.raises(ValueError, match="as many nodes"):
+        train(trace_set([[1]]), points, NO_POINTS, 1, membership=Membership.of(3, {}))
