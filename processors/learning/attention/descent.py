@@ -129,7 +129,7 @@ def step_slopes(
 
 
 class Descent(NamedTuple):
-    """All float32 [parameters]: the parameters, their slopes, and the means of slopes and of their squares."""
+    """All float32 [parameters]: the parameters, their slopes, and the means of slopes and their squares."""
 
     flat: Floats
     slopes: Floats

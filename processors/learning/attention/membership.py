@@ -70,7 +70,7 @@ class Membership:
 
     @classmethod
     def of_structures(cls, traces: TraceSet, size: int, most: int = STRUCTURES_MOST) -> Membership:
-        """The sets of items that traces called together, the most frequent ones, as hyperedges from `size` on.
+        """The sets of items that traces called together, the most frequent, as hyperedges from `size` on.
 
         A set that lies within another one is its member: so there are several levels.
         """

@@ -95,7 +95,7 @@ class Attention:
 def basis_of(points: Vectors, texts: Vectors, most: int) -> Floats:
     """float32 [dimensions, ≤ most]: directions in which descriptions and texts lie, the widest first.
 
-    What is left out of their products is the least that any so many directions can leave out (Eckart & Young).
+    What is left out of products is the least that any so many directions can leave out (Eckart & Young).
     """
     both = np.concatenate((points, texts)).astype(np.float64)
     spread = both.T @ both

@@ -20,7 +20,7 @@ LEAK = np.float32(0.2)
 
 
 class Hearing(NamedTuple):
-    """Parameters of one direction: `transform` float32 [width, width] of what is said; `receiver` and `sender`
+    """Those of one direction: `transform` float32 [width, width] of what is said, `receiver` and `sender`
     float32 [width], a part for each head, of who hears and who speaks: how much is heard.
     """
 

@@ -66,7 +66,7 @@ def test_confidence_is_what_calibration_makes_of_a_score() -> None:
     half = Isotonic(np.array([0.0, 1.0]), np.array([0.0, 0.5]))
     plain = fitted(SESSIONS, EMBEDDING, 1, "markov_1")
     calibrated = NextModel.from_arrays(
-        fitted(SESSIONS, EMBEDDING, 1, "markov_1", half).to_arrays(), EMBEDDING
+        fitted(SESSIONS, EMBEDDING, 1, "markov_1", calibration=half).to_arrays(), EMBEDDING
     )
     expected = [Candidate(each.name, each.confidence / 2) for each in plain.candidates(["files:read"], "")]
     assert list(calibrated.candidates(["files:read"], "")) == expected

@@ -23,7 +23,7 @@ EMBEDDING = HashedNgrams()
 
 
 def test_a_model_is_kept_with_all_that_is_known_of_it(tmp_path: Path) -> None:
-    source = from_file(write_export(tmp_path / "traces.npz"), Known())
+    source = from_file(write_export(tmp_path / "traces.npz"), Known(), "local")
     steps: list[int] = []
     phases = Phases(on_step=lambda: steps.append(1))
     wish, folder = Wish(seed=1, test_share=0.3), tmp_path / "models"
@@ -47,7 +47,7 @@ def test_a_model_is_kept_with_all_that_is_known_of_it(tmp_path: Path) -> None:
 
 
 def test_nothing_is_looked_at_where_nothing_is_kept_for_the_end(tmp_path: Path) -> None:
-    source = from_file(write_export(tmp_path / "traces.npz", sessions=6), Known())
+    source = from_file(write_export(tmp_path / "traces.npz", sessions=6), Known(), "local")
     wish = Wish(test_share=0.0, with_curve=True)
     manifest = train(source, EMBEDDING, tmp_path / "models", wish, Phases()).manifest
     assert manifest["test"]["openings"] == 0
@@ -58,10 +58,10 @@ def test_nothing_is_looked_at_where_nothing_is_kept_for_the_end(tmp_path: Path) 
 
 
 def test_too_little_to_learn_from_is_said(tmp_path: Path) -> None:
-    source = from_file(write_export(tmp_path / "traces.npz", sessions=1), Known())
+    source = from_file(write_export(tmp_path / "traces.npz", sessions=1), Known(), "local")
     with pytest.raises(NothingToLearn, match="1 sessions are not enough"):
         train(source, EMBEDDING, tmp_path / "models", Wish(test_share=0.0), Phases())
-    single = from_file(write_export(tmp_path / "single.npz", runs=1), Known())
+    single = from_file(write_export(tmp_path / "single.npz", runs=1), Known(), "local")
     with pytest.raises(NothingToLearn, match="nothing to ask"):
         train(single, EMBEDDING, tmp_path / "models", Wish(), Phases())
 
@@ -69,14 +69,14 @@ def test_too_little_to_learn_from_is_said(tmp_path: Path) -> None:
 def test_another_file_is_no_training_set(tmp_path: Path) -> None:
     (tmp_path / "traces.npz").write_bytes(b"PAR1")
     with pytest.raises(ConfigurationError, match="pml export traces"):
-        from_file(tmp_path / "traces.npz", Known())
+        from_file(tmp_path / "traces.npz", Known(), "local")
     with pytest.raises(ConfigurationError, match="No such file"):
-        from_file(tmp_path / "gone.npz", Known())
+        from_file(tmp_path / "gone.npz", Known(), "local")
 
 
 def test_the_catalog_says_what_a_tool_is_and_others_have_their_names(tmp_path: Path) -> None:
     known = Known({"mail:send": "sends a mail", "new:tool": "does something new"}, ("mail:send", "new:tool"))
-    sessions = from_file(write_export(tmp_path / "traces.npz"), known).sessions
+    sessions = from_file(write_export(tmp_path / "traces.npz"), known, "local").sessions
     told = dict(zip(sessions.vocabulary.names, sessions.described()[1:], strict=True))
     assert told["mail:send"] == "sends a mail"
     assert told["new:tool"] == "does something new"
