@@ -36,7 +36,7 @@ def test_a_model_is_kept_with_all_that_is_known_of_it(tmp_path: Path) -> None:
     assert set(kept["validation"]) == set(LEARNERS)
     assert kept["data"]["runs"] == 120
     assert kept["test"]["learners"]["markov_1"]["hit_1"]["mean"] == 1
-    assert list(kept["phases_s"]) == ["judging", "fitting", "testing"]
+    assert list(kept["phases_s"]) == ["judging", "arguments", "fitting", "testing"]
     assert len(steps) == 5 * len(LEARNERS)
 
     again = train(source, EMBEDDING, folder, wish, Phases())
