@@ -10,6 +10,7 @@ import orjson
 
 from pml.clickhouse.client import Store
 from pml.clickhouse.rows import EVENT_COLUMNS, EVENTS_TABLE, event_row, threshold_row
+from pml.schemas.argument_pattern import ArgumentPattern
 from pml.schemas.base import Coordinate
 from pml.schemas.calls import CallError
 from pml.schemas.codec import encode
@@ -101,6 +102,7 @@ def run_scored(name: str, *, known: bool = True, **fields: Any) -> RunScored:
 def _ended(task_id: str, fields: dict[str, Any]) -> dict[str, Any]:
     given = {"attempt": 1, "layer": 0, "tool": "git:git_log", "call_id": f"call_{task_id}"}
     given |= {"arguments": {"max_count": 20}, "arguments_hash": "ah", "started_at": time_of(START)}
+    given |= {"argument_pattern": ArgumentPattern(argument_count=1, types={"max_count": "integer"})}
     return {"task_id": task_id, **given, "duration_ms": 120.5, **fields}
 
 

@@ -59,7 +59,8 @@ def _twin(store: Store) -> list[tuple[Any, ...]]:
     """What the view says, a row at a time."""
     sql = (
         "SELECT run_id, session_id, capability_id, intent, success, ifNull(error_code, ''), duration_ms, "
-        "partition, log_offset, arrayMap(t -> (t.tool, t.status, t.layer, t.duration_ms), task_results) "
+        "partition, log_offset, "
+        "arrayMap(t -> (t.tool, t.status, t.argument_pattern, t.layer, t.duration_ms), task_results) "
         "FROM traces ORDER BY partition, log_offset, run_id"
     )
     return [tuple(map(_plain, row)) for row in store.query(sql).rows]
@@ -74,6 +75,7 @@ def _rows(arrays: dict[str, Any]) -> list[tuple[Any, ...]]:
         zip(
             _texts(arrays, "tool"),
             _texts(arrays, "call_status"),
+            _texts(arrays, "call_pattern"),
             arrays["call_layer"].tolist(),
             arrays["call_duration_ms"].tolist(),
             strict=True,

@@ -23,6 +23,10 @@ from pml.schemas.events import (
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
 
+PATTERN = (
+    '{"has_file_path":false,"has_channel_ref":false,"argument_count":1,'
+    '"types":{"max_count":"integer"},"categories":{}}'
+)
 pytestmark = pytest.mark.integration
 
 
@@ -291,7 +295,9 @@ def test_traces_are_ended_runs_with_their_final_tasks(store: Store) -> None:
         "duration_ms": 120.5,
         "layer": 1,
         "mocked": False,
+        "argument_pattern": PATTERN,
     }
+    assert store.query("SELECT DISTINCT argument_pattern FROM tasks").rows == [[PATTERN]]
     assert (row["exploratory"], row["priority"]) == (False, 0.5)
 
 
