@@ -299,8 +299,8 @@ async def test_a_broken_catalog_record_becomes_a_dead_letter_and_other_kinds_are
     pml: World,
 ) -> None:
     before = len(await pml.read(pml.topics.dead_letters))
-    foreign = b'{"kind": "model", "id": "m", "version": 7, "data": {}}'
-    await pml.send_raw(pml.topics.catalog, foreign, b"model/m")
+    foreign = b'{"kind": "omen", "id": "m", "version": 7, "data": {}}'
+    await pml.send_raw(pml.topics.catalog, foreign, b"omen/m")
     broken = b'{"kind": "switch", "id": "x", "data": {"mode": "?"}}'
     await pml.send_raw(pml.topics.catalog, broken, b"switch/x")
     async with asyncio.timeout(10):
