@@ -200,7 +200,8 @@ class Promises:
             return
         place = (event.tenant, event.session_id, event.run_id or "")
         for node in run.graph.nodes.values():
-            unsure = node.references or self.resolved(key, run, node)[1]
+            # What has ended is not called: of a run that is taken up again only what is open is asked about.
+            unsure = run.task(node.id).ended or node.references or self.resolved(key, run, node)[1]
             if not unsure and not self.approved(node.tool, now_s):
                 shown = (*place, node.id) in self.observer.words.shown
                 check = self.ledger.check
