@@ -5,8 +5,6 @@ An element is a run: the capability that it was, or the tool that its one task c
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import Field
 
 from pml.schemas.base import Json, Record
@@ -76,8 +74,3 @@ class PredictAnswer(Record):
     learner: str
     candidates: tuple[Predicted, ...] = Field(default=(), max_length=CANDIDATES_MOST)
     workflow: Workflow | None = None
-
-    def arguments_of(self, task_id: str) -> dict[str, Any]:
-        """What a task is called with as it is written down."""
-        tasks = self.workflow.tasks if self.workflow else ()
-        return next((dict(task.arguments) for task in tasks if task.id == task_id), {})

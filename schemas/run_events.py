@@ -48,7 +48,7 @@ class RunStarted(EventData):
     then `written`) has no tasks yet: `run.expanded` brings them.
     `capability_id` says what a workflow is apart from its literals; `defaults` are the names of the context
     that the workflow itself gives and its command left as they are. `request` is what the client told of what
-    the user wants beyond this run.
+    the user wants beyond this run; with `predicts` it is asked what comes next when the run has ended.
     """
 
     TYPE = "run.started"
@@ -69,6 +69,7 @@ class RunStarted(EventData):
     layers: int
     tasks: int
     speculation: Literal["on", "shadow", "off"] = "on"
+    predicts: bool | None = None
 
 
 class RunCounts(Record):

@@ -208,7 +208,8 @@ class PredictionCandidate(Record):
     """What may come next in the session, and what was done about it.
 
     `likelihood` is that it comes, `confidence` that it comes with the arguments that were found for it.
-    `outcome` is `begun`, `planned`, or why neither; `task_ids` are its calls.
+    `outcome` is `begun`, `planned`, or why neither; `task_ids` are its calls. `sources` say what each
+    argument was taken from, and no value.
     """
 
     name: str
@@ -216,6 +217,7 @@ class PredictionCandidate(Record):
     confidence: float
     outcome: str
     task_ids: tuple[str, ...] = ()
+    sources: dict[str, str] = {}
 
 
 class PredictionMade(EventData):

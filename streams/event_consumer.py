@@ -101,14 +101,15 @@ class EventConsumer:
         self._consumer.seek(self._partitions[0], offset)
 
     async def seek_to_time(self, time_ms: int) -> None:
-        """Go on from the first event that the log took at this time or later."""
+        """Go on from the first event that the log took at this time or later.
+
+        The ends are asked for first: what is appended after there was found nothing yet is read.
+        """
         self._pending.clear()
+        ends = await self._consumer.end_offsets(self._partitions)
         found = await self._consumer.offsets_for_times(dict.fromkeys(self._partitions, max(0, time_ms)))
         for partition, place in found.items():
-            if place is None:
-                await self._consumer.seek_to_end(partition)
-            else:
-                self._consumer.seek(partition, place.offset)
+            self._consumer.seek(partition, ends[partition] if place is None else place.offset)
 
     async def _take_position(self) -> None:
         if self._until_end:

@@ -31,7 +31,7 @@ class Stretch:
 
 
 def read_session_values(store: Store, stretch: Stretch) -> tuple[KnownSession, ...]:
-    """The sessions in the order of their first runs; of each the runs that completed, as they ended.
+    """The sessions in the order of their first runs; of each the runs, as they ended.
 
     Raises:
         StoreUnavailable, QueryError
@@ -66,7 +66,10 @@ def _session(runs: Sequence[dict[str, Any]]) -> KnownSession:
 
 
 def _element(row: dict[str, Any]) -> Past | None:
-    """None where nothing can be learned of a run: it made no call, or is of no capability."""
+    """None where nothing can be learned of a run: it had no task, or is of no capability.
+
+    What has no result failed, or did not run.
+    """
     tasks = [tuple(task) for task in row["tasks"]]
     if len(tasks) == 1:
         _, tool, arguments, result = tasks[0]
@@ -77,7 +80,7 @@ def _element(row: dict[str, Any]) -> Past | None:
 
 
 def _results(tasks: Iterable[tuple[Any, ...]]) -> dict[str, Any]:
-    return {task_id: _value(result) for task_id, _, _, result in tasks}
+    return {task_id: _value(result) for task_id, _, _, result in tasks if result}
 
 
 def _object(text: str) -> dict[str, Any]:

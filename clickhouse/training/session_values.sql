@@ -1,4 +1,4 @@
--- The latest runs that completed in sessions that somebody named, with the values that they took and gave.
+-- The latest runs that ended in sessions that somebody named, with the values that they took and gave.
 SELECT
     r.session_id AS session_id, r.epoch AS epoch, r.run_id AS run_id, r.capability_id AS capability_id,
     if(q.request = '', r.intent, q.request) AS request,
@@ -9,7 +9,7 @@ SELECT
             if(length(task.args) > {value_bytes:UInt32}, '', task.args),
             if(length(task.result) > {value_bytes:UInt32}, '', task.result)
         ),
-        arrayFilter(task -> task.success, r.task_results)
+        r.task_results
     ) AS tasks,
     toInt64(toUnixTimestamp64Milli(assumeNotNull(r.ended_at))) AS ended_ms
 FROM traces AS r
@@ -20,7 +20,7 @@ LEFT JOIN
     WHERE tenant = {tenant:String} AND type = 'run.started' AND session_id != run_id
     GROUP BY tenant, session_id, epoch, run_id
 ) AS q ON q.tenant = r.tenant AND q.session_id = r.session_id AND q.epoch = r.epoch AND q.run_id = r.run_id
-WHERE r.tenant = {tenant:String} AND r.success AND r.session_id != r.run_id
+WHERE r.tenant = {tenant:String} AND r.session_id != r.run_id
     AND r.ended_at >= parseDateTime64BestEffort({since:String}, 6, 'UTC')
     AND r.ended_at < parseDateTime64BestEffort({until:String}, 6, 'UTC')
 ORDER BY r.ended_at DESC, r.log_offset DESC

@@ -20,7 +20,7 @@ Schemas = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class KnownSession:
-    """Runs of a session that completed, in the order in which they ended.
+    """Runs of a session, in the order in which they ended.
 
     `texts` has for each element what was visible of the request before it; `ended_ms` is Unix time.
     """

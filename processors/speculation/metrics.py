@@ -255,7 +255,8 @@ class Summary:
     `wasted` counts speculations that were discarded or failed, `wasted_ms` the time their tools took;
     `running` is what has been started and not ended (waiting results included). `fates` counts by
     `fate:reason`. `hit_rate` is the share of the calls that could have been served early and were; None where
-    there was neither hit nor miss. `eligible` counts the calls after a first layer that were allowed to run
+    there was neither hit nor miss. Hits of predictions are in `hits` and not in the rate: what is not
+    predicted is no miss. `eligible` counts the calls after a first layer that were allowed to run
     early and for which speculation was on, `speculated` those of them that one was begun for, and
     `eligible_calls_speculated` is their share: a report of safety that speculates nothing proves nothing.
     `shadow` says what shadow mode planned, how much of it would have been served, and how much sooner;
@@ -294,7 +295,9 @@ def summarise(tools: Iterable[ToolTotals]) -> Summary:
     served = [account for (fate, _), account in whole.fates.items() if fate == "served"]
     wasted = [account for (fate, _), account in whole.fates.items() if fate != "served"]
     hits = sum(account.count for account in served)
-    asked = hits + whole.misses
+    # Of a call that nobody had written down, nobody could say that it was missed.
+    known = hits - (whole.kinds["prediction"].hits if "prediction" in whole.kinds else 0)
+    asked = known + whole.misses
     return Summary(
         hits=hits,
         misses=whole.misses,
@@ -305,7 +308,7 @@ def summarise(tools: Iterable[ToolTotals]) -> Summary:
         saved_ms=sum(account.saved_ms for account in served),
         repeats_saved_ms=whole.repeats_saved_ms,
         wasted_ms=sum(account.tool_ms for account in wasted),
-        hit_rate=hits / asked if asked else None,
+        hit_rate=known / asked if asked else None,
         eligible=whole.eligible,
         speculated=whole.speculated,
         eligible_calls_speculated=whole.speculated / whole.eligible if whole.eligible else None,

@@ -174,6 +174,7 @@ def _made(
             confidence=each.candidate.confidence,
             outcome=each.outcome,
             task_ids=tuple(prepared.node.id for prepared in each.calls),
+            sources=_safe(each.candidate.sources),
         )
         for each in verdicts
     )
@@ -224,6 +225,13 @@ def _sources(node: Node, begun: Mapping[str, Speculation]) -> tuple[Source, ...]
             return None
         found.append(Source(name, entry.call.call_id, entry.result))
     return tuple(found)
+
+
+def _safe(sources: Mapping[str, str]) -> dict[str, str]:
+    return {
+        sanitise_text(name, _NAME_BYTES_MAX): sanitise_text(source, _NAME_BYTES_MAX)
+        for name, source in sources.items()
+    }
 
 
 def _begin(draft: Draft, run: Run, call: Beginning) -> None:

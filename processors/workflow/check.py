@@ -91,6 +91,18 @@ def check_calls(workflow: Workflow, servers: Mapping[str, ServerTools], before: 
     _check_order(workflow, frozenset(before.nodes))
 
 
+def check_prediction(workflow: Workflow) -> None:
+    """See that predicted calls have an order; whether each may be made is asked of the guard.
+
+    Raises:
+        WorkflowInvalid: as for a whole workflow, with the same codes.
+    """
+    _check_shape(workflow)
+    _check_expressions(workflow)
+    _check_names(workflow)
+    _check_order(workflow)
+
+
 def _check_shape(workflow: Workflow, others: int = 0) -> None:
     if not workflow.tasks:
         raise WorkflowInvalid("NO_TASKS", "the workflow has no tasks; give it at least one")

@@ -1,6 +1,6 @@
 """What a session remembers for prediction: its latest elements, and predicted calls that were not begun.
 
-An element is a run that completed. A session that nobody named is its own run (CONTRACT.md): nothing follows.
+An element is a run that has ended, also one that failed: an agent goes on from there.
 """
 
 from __future__ import annotations
@@ -16,19 +16,9 @@ RESULTS_MOST = 8
 """Of a capability's tasks, the latest whose results may be arguments of what follows."""
 
 
-def named(session: Session, run_id: str) -> bool:
-    """Whether somebody gave the session a name, so that more runs may follow in it."""
-    return session.session_id != run_id
-
-
-def in_last_layer(run: Run) -> bool:
-    """Whether nothing is left to release: the next answer may end the run."""
-    return run.graph is not None and run.layer >= len(run.graph.layers) - 1
-
-
 def with_past(session: Session, run: Run) -> Session:
-    """The session after a run completed."""
-    element = _element(run) if named(session, run.run_id) else None
+    """The session after a run that predicts has ended, however it did."""
+    element = _element(run)
     return replace(session, past=(*session.past, element)[-HISTORY_MOST:]) if element else session
 
 
@@ -36,6 +26,12 @@ def past_addresses(session: Session) -> set[Address]:
     """Where the values of the latest elements rest."""
     latest = session.past[-VALUES_MOST:]
     return {address for item in latest for address in (item.payload, *dict(item.results).values())}
+
+
+def ending_addresses(run: Run) -> set[Address]:
+    """Where the values rest that a run which predicts would add, did it end now."""
+    latest = (run.task(name).result for name in run.path[-RESULTS_MOST:])
+    return {run.payload, *(address for address in latest if address)}
 
 
 def told(session: Session) -> dict[str, Any]:

@@ -109,14 +109,15 @@ def _run_started(session: Session, event: e.Event, data: e.RunStarted) -> Sessio
         workflow_type=learned_name(data.workflow_type),
         domain=domain_of(data.context),
         capability_id=data.capability_id,
+        predicts=bool(data.predicts),
     )
     return _with_run(session, run)
 
 
 def _run_ended(session: Session, event: e.Event, data: e.RunEnded) -> Session:
-    run, status = _run(session, event), _ENDS[event.type]
-    known = with_past(session, run) if status == "completed" else session
-    return ended_run(forgotten(known, run), run, status)
+    run = _run(session, event)
+    known = with_past(session, run) if run.predicts else session
+    return ended_run(forgotten(known, run), run, _ENDS[event.type])
 
 
 def _layer_released(session: Session, event: e.Event, data: e.LayerReleased) -> Session:

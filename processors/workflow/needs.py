@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pml.processors.workflow.elements import in_last_layer, named, past_addresses
+from pml.processors.workflow.elements import ending_addresses, past_addresses
 from pml.processors.workflow.graph import read_by
 from pml.processors.workflow.inputs import Address, Input, Unreadable
 from pml.processors.workflow.state import Run, Session
 from pml.schemas.calls import CallEnded
-from pml.schemas.commands import Command, DeadlineReach, RunReplan, RunRetry, RunStart, TaskResolve
+from pml.schemas.commands import Command, DeadlineReach, RunReplan, RunRetry, TaskResolve
 from pml.schemas.stepping import STEP_TOOL
 
 _OPENING = (RunReplan, RunRetry, TaskResolve)
@@ -24,21 +24,16 @@ def needs(session: Session | None, source: Input) -> set[Address]:
     found = {entry.result for entry in entries if entry.result}
     found.update(source.result for entry in entries for source in entry.sources)
     found.update(entry.plan for entry in entries if entry.plan)
-    if _may_predict(session, source):
+    if session.past:
         found |= past_addresses(session)
     for run in session.runs.values():
         if run.live:
             found |= _of_run(session, run)
+        if run.live and run.predicts:
+            found |= ending_addresses(run)
         if run.graph is not None and _opens(session, run, source):
             found |= _of_whole_run(run)
     return found
-
-
-def _may_predict(session: Session, source: Input) -> bool:
-    """Whether a run may complete, so that it is asked what comes next; one may be served as it begins."""
-    if isinstance(source.message, Command) and isinstance(source.message.data, RunStart):
-        return True
-    return any(run.live and in_last_layer(run) for run in session.runs.values())
 
 
 def _opens(session: Session, run: Run, source: Input) -> bool:
@@ -89,8 +84,6 @@ def _of_run(session: Session, run: Run) -> set[Address]:
         read_by(run.graph.result),
         *(item.references for item in run.graph.decisions.values() if item.id not in run.decisions),
     )
-    if named(session, run.run_id) and in_last_layer(run):
-        read = read.union(run.tasks)
     results = (run.task(name).result for name in read)
     plans = run.replans if run.sandbox is None else run.replans[-1:]
     return {run.payload, *plans, *(address for address in results if address)}

@@ -6,6 +6,8 @@ would have been served, and so much sooner; a branch that was not taken would ha
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pml.processors.speculation.touches import any_overlap
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.learning import threshold_context
@@ -34,16 +36,39 @@ def score(
     Args:
         tool_ms: what the task's own call took, where it was made.
     """
-    run = draft.run(run_id)
-    plan = run.plans.get(task_id)
-    if plan is None:
-        return
-    node = run.node(task_id)
+    plan = draft.run(run_id).plans.get(task_id)
+    if plan is not None:
+        node = draft.run(run_id).node(task_id)
+        planned = Planned(run_id, task_id, node.tool, plan, node.layer)
+        _score(draft, planned, reason, success=success, saved_ms=saved_ms, tool_ms=tool_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan with what its event names it by."""
+
+    run_id: str
+    task_id: str
+    tool: str
+    plan: Plan
+    layer: int = 0
+
+
+def _score(
+    draft: Draft,
+    planned: Planned,
+    reason: str,
+    *,
+    success: bool = False,
+    saved_ms: float | None = None,
+    tool_ms: float | None = None,
+) -> None:
+    run, plan = draft.run(planned.run_id), planned.plan
     teaches = plan.confidence < 1 and (success or reason in _LESSONS)
     scored = SpeculationScored(
-        task_id=task_id,
-        layer=node.layer,
-        tool=node.tool,
+        task_id=planned.task_id,
+        layer=planned.layer,
+        tool=planned.tool,
         kind=plan.kind,
         confidence=plan.confidence,
         threshold=plan.threshold,
@@ -53,7 +78,7 @@ def score(
         shadow=plan.shadow or None,
         saved_ms=saved_ms,
         tool_ms=tool_ms if plan.shadow else None,
-        wasted_ms=_wasted_ms(draft, plan, node.tool, tool_ms) if plan.shadow and not success else None,
+        wasted_ms=_wasted_ms(draft, plan, planned.tool, tool_ms) if plan.shadow and not success else None,
     )
     draft.emit(scored, run)
 
@@ -109,41 +134,11 @@ def score_completed(draft: Draft, run_id: str, task_id: str, call: Call, tool_ms
     score(draft, run_id, task_id, told, success=True, saved_ms=saved_ms, tool_ms=tool_ms)
 
 
-def score_foreseen(
-    draft: Draft,
-    item: Foreseen,
-    reason: str,
-    *,
-    success: bool = False,
-    saved_ms: float | None = None,
-    tool_ms: float | None = None,
-) -> None:
-    """Hold a predicted call that was not begun against what came."""
-    run, plan = draft.run(item.run_id), item.plan
-    teaches = plan.confidence < 1 and (success or reason in _LESSONS)
-    scored = SpeculationScored(
-        task_id=item.task_id,
-        layer=0,
-        tool=item.tool,
-        kind=plan.kind,
-        confidence=plan.confidence,
-        threshold=plan.threshold,
-        context=threshold_context(run) if teaches else None,
-        success=success,
-        reason=reason,
-        shadow=plan.shadow or None,
-        saved_ms=saved_ms,
-        tool_ms=tool_ms if plan.shadow else None,
-        wasted_ms=_wasted_ms(draft, plan, item.tool, tool_ms) if plan.shadow and not success else None,
-    )
-    draft.emit(scored, run)
-
-
 def drop_foreseen(draft: Draft, before_ms: int) -> None:
     """A run that began then has ended without what was foreseen earlier."""
     for item in list(draft.session.foreseen.values()):
         if item.plan.planned_ms <= before_ms:
-            score_foreseen(draft, item, "unused")
+            _score(draft, _planned(item), "unused")
 
 
 def _score_foreseen_of(draft: Draft, run_id: str, task_id: str, call: Call, tool_ms: float) -> None:
@@ -153,10 +148,15 @@ def _score_foreseen_of(draft: Draft, run_id: str, task_id: str, call: Call, tool
         if item.tool != tool or item.plan.arguments_hash != call.arguments_hash:
             continue
         if item.plan.expires_ms <= call.started_ms:
-            score_foreseen(draft, item, "expired", tool_ms=tool_ms)
+            _score(draft, _planned(item), "expired", tool_ms=tool_ms)
         else:
             told, saved_ms = _gained(item.plan, call, tool_ms)
-            score_foreseen(draft, item, told, success=True, saved_ms=saved_ms, tool_ms=tool_ms)
+            _score(draft, _planned(item), told, success=True, saved_ms=saved_ms, tool_ms=tool_ms)
+
+
+def _planned(item: Foreseen) -> Planned:
+    """A predicted call is of no layer of a run: it is told as of the first."""
+    return Planned(item.run_id, item.task_id, item.tool, item.plan)
 
 
 def _gained(plan: Plan, call: Call, tool_ms: float) -> tuple[str, float]:
@@ -173,7 +173,7 @@ def score_overtaken(draft: Draft, touches: tuple[str, ...]) -> None:
                 score(draft, run.run_id, task_id, "invalidated")
     for item in list(draft.session.foreseen.values()):
         if any_overlap(item.plan.touches, touches):
-            score_foreseen(draft, item, "invalidated")
+            _score(draft, _planned(item), "invalidated")
 
 
 def _unfit(plan: Plan, call: Call) -> str:

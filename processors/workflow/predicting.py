@@ -1,6 +1,6 @@
-"""A run completes: what does its session do next (spec story 12.4)? `pml:predict` is asked, calls are begun.
+"""A run has ended: what does its session do next (spec story 12.4)? `pml:predict` is asked, calls are begun.
 
-Nobody waits for the answer. The calls that it brings belong to the run that completed; a run that ends later
+Nobody waits for the answer. The calls that it brings belong to the run that has ended; a run that ends later
 without their use has shown that they were wrong.
 """
 
@@ -11,14 +11,16 @@ from typing import Any
 from pydantic import ValidationError
 
 from pml.processors.speculation.predictions import act_on
+from pml.processors.workflow.check import check_prediction
 from pml.processors.workflow.draft import Draft
-from pml.processors.workflow.elements import named, told
+from pml.processors.workflow.elements import told
 from pml.processors.workflow.evolve import joined_calls
 from pml.processors.workflow.internal import begin_internal, end_with, error_of, give_up
 from pml.processors.workflow.plans import drop_foreseen
 from pml.processors.workflow.settling import end_each
 from pml.processors.workflow.state import Internal, Run
 from pml.schemas.calls import CallEnded
+from pml.schemas.errors import WorkflowInvalid
 from pml.schemas.prediction import PREDICT_TOOL, PredictAnswer
 
 PREDICT_TIMEOUT_MS = 5_000
@@ -26,10 +28,10 @@ PREDICT_TIMEOUT_MS = 5_000
 
 
 def begin_prediction(draft: Draft, run_id: str) -> None:
-    """Ask what comes next, where an answer could be used."""
-    run, policy = draft.run(run_id), draft.catalog.policy
-    unwanted = policy.predictions == "off" or run.speculation == "off" or draft.catalog.general_mode == "off"
-    if run.status != "completed" or unwanted or not named(draft.session, run_id) or not draft.session.past:
+    """Ask what comes next, where an answer could be used; whoever stops a run wants nothing next."""
+    run = draft.run(run_id)
+    ended = run.status in {"completed", "failed"}
+    if not (run.predicts and ended and draft.session.past) or draft.catalog.general_mode == "off":
         return
     begin_internal(draft, run, PREDICT_TOOL, told(draft.session), PREDICT_TIMEOUT_MS)
 
@@ -65,9 +67,12 @@ def supersede(draft: Draft, run: Run) -> None:
 def _answer(outcome: CallEnded) -> PredictAnswer | None:
     told_back: Any = outcome.result.structured if outcome.status == "ok" and outcome.result else None
     try:
-        return None if told_back is None else PredictAnswer.model_validate(told_back)
-    except ValidationError:
+        answer = None if told_back is None else PredictAnswer.model_validate(told_back)
+        if answer is not None and answer.workflow is not None:
+            check_prediction(answer.workflow)
+    except (ValidationError, WorkflowInvalid):
         return None
+    return answer
 
 
 def _kept(answer: PredictAnswer) -> dict[str, Any]:

@@ -321,6 +321,7 @@ def _run_in(item: list[Any], topics: list[str], graph: Graph | None) -> Run:
         plans={task_id: _plan_in(row) for task_id, row in (item[19] if len(item) > 19 else {}).items()},
         capability_id=item[20] if len(item) > 20 else None,
         sandbox=_sandbox(item),
+        predicts=len(item) > 22,
     )
 
 
@@ -384,6 +385,8 @@ def _rare_out(run: Run, topics: list[str]) -> list[Any]:
     plain = run.waits == NO_WAITS and not run.replans
     waits = None if plain else _waits_out(run, topics)
     plans = {task_id: _values(plan) for task_id, plan in run.plans.items()}
+    if run.predicts:
+        return [waits, plans, run.capability_id, run.sandbox, 1]
     if run.sandbox is not None:
         return [waits, plans, run.capability_id, run.sandbox]
     if run.capability_id is not None:

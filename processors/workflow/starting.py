@@ -116,8 +116,15 @@ def _begin(draft: Draft, data: RunStart, run_id: str, content: str) -> None:
         layers=len(graph.layers),
         tasks=len(graph.nodes),
         speculation=workflow.options.speculation,
+        predicts=_predicts(draft, workflow.options, run_id) or None,
     )
     draft.emit(started, run_id=run_id)
+
+
+def _predicts(draft: Draft, options: Options, run_id: str) -> bool:
+    """A session that nobody named is its run (CONTRACT.md): nothing follows in it."""
+    wanted = draft.catalog.policy.predictions == "on" and options.speculation != "off"
+    return wanted and draft.source.session_id != run_id
 
 
 def _workflow(data: RunStart) -> Workflow:

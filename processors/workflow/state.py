@@ -280,7 +280,8 @@ class Run:
     """One execution; what is learned is learned per type and domain.
 
     `graph` is absent once it has ended, unless it may be taken up again. `sandbox` is the language of a
-    program that is no DAG, whose calls are its layers.
+    program that is no DAG, whose calls are its layers. Where it `predicts`, its end is an element of the
+    session, and it is asked what comes next.
     """
 
     run_id: str
@@ -307,6 +308,7 @@ class Run:
     replans: tuple[Address, ...] = ()
     capability_id: str | None = None
     sandbox: Language | None = None
+    predicts: bool = False
 
     @property
     def live(self) -> bool:

@@ -67,10 +67,11 @@ class Recovery:
         return found
 
     async def _since(self, topic: str, number: int, time_ms: int) -> int:
-        """The first offset whose record is not older than this."""
+        """The first offset whose record is not older than this; what comes while it is asked for counts."""
         pair = TopicPartition(topic, number)
+        end = await self.tails.end(topic, number)
         found = (await self.consumer.offsets_for_times({pair: time_ms}))[pair]
-        return int(found.offset) if found is not None else await self.tails.end(topic, number)
+        return end if found is None else int(found.offset)
 
 
 def answered_calls(records: Iterable[LogRecord]) -> list[str]:

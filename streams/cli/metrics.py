@@ -63,8 +63,8 @@ def _eligible(report: dict[str, Any]) -> str:
 
 
 def _kinds(kinds: dict[str, dict[str, float]]) -> Iterator[str]:
-    """What each kind of speculation brought; with one kind alone the table says it."""
-    for kind, account in kinds.items() if len(kinds) > 1 else ():
+    """What each kind of speculation brought; of next layers alone the table says it."""
+    for kind, account in kinds.items() if kinds.keys() - {"layer"} else ():
         yield (
             f"{kind}: {account['started']} begun, {account['hits']} hits saved {account['saved_ms']:.0f} ms, "
             f"{account['wasted']} wasted with {account['wasted_ms']:.0f} ms"

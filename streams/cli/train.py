@@ -158,8 +158,8 @@ def _read(
     from pml.streams.catalog_topic import read_catalog
     from pml.streams.learning.sources import Known, from_file, from_store, known_from
 
-    known = known_from(run_async(read_catalog(settings))) if with_catalog else Known()
     tenant, since, until = chosen
+    known = known_from(run_async(read_catalog(settings)), tenant) if with_catalog else Known()
     if data != STORE:
         if since or until:
             raise typer.BadParameter("a file has what it was exported with; --since and --until go there")

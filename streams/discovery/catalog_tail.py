@@ -43,6 +43,11 @@ class CatalogTail:
         self._pair = TopicPartition(settings.topics.catalog, 0)
         self._consumer: Any = None
 
+    @property
+    def fetches(self) -> bool:
+        """Whether records are being asked for."""
+        return self._consumer is not None and self._pair not in self._consumer.paused()
+
     async def read(self) -> News:
         """What is new; never two calls at once.
 

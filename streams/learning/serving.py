@@ -33,6 +33,7 @@ COUNTED_RUNS = 300
 COUNTING_SHARE = 0.01
 COUNTED_AGAIN_S = 1.0
 COUNTING = "discounting"
+LOADED_AGAIN_S = 10.0
 STORE_TIMEOUT_S = 10
 
 Schemas = Mapping[str, Mapping[str, Any]]
@@ -50,23 +51,27 @@ class Known:
 
 @dataclass(slots=True)
 class Served:
-    """What answers for a tenant: a model by its id, or what is counted, and when again (monotonic time)."""
+    """What answers for a tenant: a model by its id, or what is counted, and when again (monotonic time).
+
+    `unfit` is the model that could not be loaded, which is tried again at `load_at_s`.
+    """
 
     model: NextModel | None
     model_id: str = ""
     count_at_s: float = float("-inf")
+    unfit: str = ""
+    load_at_s: float = float("-inf")
 
 
 class Serving:
     """Keeps the models of a few tenants at hand. One thread uses it.
 
-    A model that cannot be loaded is passed over, and that is said once; counting goes on in its place.
+    A model that cannot be loaded is passed over for a while: its file may be on its way to this machine.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._tenants: OrderedDict[str, Served] = OrderedDict()
-        self._unfit: set[str] = set()
         self._store: Store | None = None
 
     def served(self, known: Known, embedding: Embedding) -> Served:
@@ -93,12 +98,12 @@ class Serving:
         """Whether the promoted model answers; it is loaded where it does not yet."""
         if found.model_id == model_id:
             return True
-        if model_id in self._unfit:
+        if found.unfit == model_id and time.monotonic() < found.load_at_s:
             return False
         try:
             found.model, _ = load(self._settings.models_folder, model_id, embedding)
         except PMLError as error:
-            self._unfit.add(model_id)
+            found.unfit, found.load_at_s = model_id, time.monotonic() + LOADED_AGAIN_S
             log.error("the promoted model cannot serve; what is counted does", reason=error.message)
             return False
         found.model_id = model_id

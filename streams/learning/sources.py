@@ -21,7 +21,6 @@ from pml.processors.discovery.library import Library
 from pml.processors.learning.known_sessions import KnownSession, Schemas
 from pml.processors.learning.session_columns import sessions_of
 from pml.processors.learning.sessions import Sessions
-from pml.schemas.catalog import Capability
 from pml.schemas.errors import ConfigurationError
 from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.streams.catalog_topic import Records
@@ -58,16 +57,12 @@ class Source:
     schemas: Schemas = field(default_factory=dict)
 
 
-def known_from(records: Records) -> Known:
-    """The tools that are listed, and the learned capabilities of every tenant, in words."""
-    library, tenants = Library(), set()
+def known_from(records: Records, tenant: str) -> Known:
+    """The tools that are listed, and the learned capabilities of a tenant, in words."""
+    library = Library()
     for record in records.values():
         library.take(record)
-        if isinstance(record.data, Capability):
-            tenants.add(record.data.tenant)
-    documents = dict(library.tool_documents)
-    for tenant in sorted(tenants):
-        documents.update(library.shelf(tenant).documents)
+    documents = library.shelf(tenant).documents
     schemas = {name: tool.input_schema for name, tool in library.tools.items()}
     return Known({name: found.text for name, found in documents.items()}, tuple(documents), schemas)
 

@@ -47,12 +47,9 @@ def test_runs_of_a_session_are_its_elements_with_arguments_and_results(store: St
     assert found.texts == ("", "do run_1", "the whole story")
 
 
-def test_what_failed_stood_alone_or_is_of_others_is_left_out(store: Store) -> None:
+def test_what_stood_alone_or_is_of_others_is_left_out(store: Store) -> None:
     named, alone, other = History(), History("run_9", 4, 500, 500), History("ses_2", 5, 900, 900, "bob")
     call(named, "run_1")
-    named.add(h.run_started(tasks=1), "run_2")
-    named.add(h.failed("n1", tool="git:log"), "run_2")
-    named.add(h.run_failed(), "run_2")
     call(alone, "run_9")
     call(other, "run_3")
     for session in (named, alone, other):
@@ -61,6 +58,23 @@ def test_what_failed_stood_alone_or_is_of_others_is_left_out(store: Store) -> No
     assert [each.arguments["path"] for each in found.elements] == ["run_1"]
     assert len(read_session_values(store, Stretch("bob"))) == 1
     assert read_session_values(store, Stretch("carl")) == ()
+
+
+def test_what_failed_has_no_result_and_counts_among_the_tasks_of_its_run(store: Store) -> None:
+    session = History()
+    session.add(h.run_started(tasks=1), "run_1")
+    session.add(h.failed("n1", tool="git:log", arguments={"path": "a"}), "run_1")
+    session.add(h.run_failed(), "run_1")
+    session.add(h.run_started(capability_id="cap_1"), "run_2")
+    session.add(h.completed("n1", tool="git:log", result={"id": 1}), "run_2")
+    session.add(h.failed("n2", tool="git:show"), "run_2")
+    session.add(h.run_completed(), "run_2")
+    session.insert(store)
+    (found,) = read_session_values(store, Stretch("local"))
+    assert found.elements == (
+        Past("git:log", {"path": "a"}, None),
+        Past("cap_1", {"repo": "."}, {"n1": {"id": 1}}),
+    )
 
 
 def test_the_latest_runs_are_read_and_no_value_that_is_too_large(store: Store) -> None:

@@ -231,6 +231,26 @@ async def test_from_the_end_only_what_comes_later_is_read(settings: Settings, lo
         assert await collect(events, 2) == later
 
 
+async def test_what_is_appended_while_a_time_is_looked_for_is_read(
+    settings: Settings, log: LogWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run may begin at any moment of the way that whoever waits for it takes to the log."""
+    session = new_id("ses")
+    offsets_for_times = AIOKafkaConsumer.offsets_for_times
+    written: list[Event] = []
+
+    async def answered_late(consumer: AIOKafkaConsumer, times: Any) -> Any:
+        found = await offsets_for_times(consumer, times)
+        written.extend(await log.write(session, run_started(), run_id="run_1"))
+        return found
+
+    monkeypatch.setattr(AIOKafkaConsumer, "offsets_for_times", answered_late)
+    async with EventConsumer(settings, session_id=session) as events:
+        await events.seek_to_time(2**41)
+        written += await log.write(session, run_completed(), run_id="run_1")
+        assert await collect(events, 2) == written
+
+
 async def test_until_end_stops_where_the_log_ended_when_it_was_opened(
     settings: Settings, log: LogWriter
 ) -> None:

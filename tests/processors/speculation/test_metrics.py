@@ -113,6 +113,7 @@ def brute_force(events: list[Facts]) -> dict[str, Any]:
     """Each figure by its definition, one pass each."""
     ended = [data for kind, data in events if kind == "speculation.ended"]
     served = [data for data in ended if data["fate"] == "served"]
+    known = [data for data in served if data["kind"] != "prediction"]
     lost = [data for data in ended if data["fate"] in ("discarded", "failed")]
     tasks = [data for kind, data in events if kind.startswith("task.")]
     started = sum(kind == "speculation.started" for kind, _ in events)
@@ -130,7 +131,7 @@ def brute_force(events: list[Facts]) -> dict[str, Any]:
         "saved_ms": sum(data["saved_ms"] for data in served),
         "repeats_saved_ms": sum(data["saved_ms"] for data in tasks if data["served_by"] == "repeat"),
         "wasted_ms": sum(data["tool_ms"] for data in lost),
-        "hit_rate": len(served) / (len(served) + misses) if served or misses else None,
+        "hit_rate": len(known) / (len(known) + misses) if known or misses else None,
         "eligible": len(early),
         "speculated": early.count("speculated"),
         "eligible_calls_speculated": early.count("speculated") / len(early) if early else None,

@@ -97,13 +97,54 @@ def test_a_session_remembers_a_bounded_number_of_elements() -> None:
 
 
 def test_nothing_is_asked_where_nothing_can_follow() -> None:
-    nameless, off, failed = world(), world(predictions="off"), world()
+    nameless, off, unspeculated, stopped = world(), world(predictions="off"), world(), world()
     done(nameless, "s1")
     done(off, "run_1")
-    call(failed, "run_1")
-    failed.answer(failed.call_of("n1"), code="NOT_FOUND")
-    for each in (nameless, off, failed):
+    task = {"id": "n1", "tool": "files:read_file", "arguments": READ}
+    unspeculated.start({"tasks": [task], "options": {"speculation": "off"}})
+    unspeculated.answer(unspeculated.call_of("n1"), {})
+    call(stopped, "run_1")
+    stopped.send("run.abort")
+    for each in (nameless, off, unspeculated, stopped):
+        assert {"run.completed", "run.aborted"} & set(each.types())
         assert "internal.started" not in each.types()
+
+
+def test_a_session_that_predicts_nothing_remembers_and_reads_nothing_for_it() -> None:
+    known = world(predictions="off")
+    done(known, "run_1")
+    assert known.session is not None
+    assert known.session.past == ()
+
+
+def test_a_run_that_failed_is_an_element_too() -> None:
+    known = world()
+    call(known, "run_1")
+    known.answer(known.call_of("n1"), code="NOT_FOUND")
+    asked = known.open_calls[known.call_of(PREDICT_TOOL)].arguments
+    assert asked["history"] == ["files:read_file"]
+    assert (asked["past"][0]["arguments"], asked["past"][0]["result"]) == ({"path": "a.md"}, None)
+
+
+@pytest.mark.parametrize(
+    "depends_on", [["p1"], ["nobody"]], ids=["waits for itself", "waits for what is not there"]
+)
+def test_calls_that_can_have_no_order_are_no_answer(depends_on: list[str]) -> None:
+    known = world()
+    done(known, "run_1")
+    said = predicted(("files:read_file", READ, 0.95))
+    said["workflow"]["tasks"][0]["depends_on"] = depends_on
+    step = known.answer(known.call_of(PREDICT_TOOL), said)
+    assert data_of(step, "internal.ended").error.code == "BAD_ANSWER"
+
+
+def test_it_is_told_what_arguments_were_taken_from() -> None:
+    known = world()
+    done(known, "run_1")
+    said = predicted(("files:read_file", READ, 0.95))
+    said["candidates"][0]["sources"] = {"path": "result files:list_dir first"}
+    step = known.answer(known.call_of(PREDICT_TOOL), said)
+    assert data_of(step, "prediction.made").candidates[0].sources == {"path": "result files:list_dir first"}
 
 
 def test_the_next_run_is_served_by_what_was_predicted() -> None:

@@ -71,7 +71,8 @@ async def answered(stack: World) -> PredictAnswer:
 def expected(answer: PredictAnswer) -> bool:
     """Whether the file that was found is read next."""
     best = answer.candidates[0]
-    path: Any = answer.arguments_of(best.tasks[0])["path"]
+    assert answer.workflow is not None
+    path: Any = next(task for task in answer.workflow.tasks if task.id == best.tasks[0]).arguments["path"]
     return best.name == "files:read_file" and best.confidence > 0.7 and path.value == "docs/new.md"
 
 

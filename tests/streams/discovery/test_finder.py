@@ -12,6 +12,7 @@ import pytest
 from pml.schemas.discovery import DiscoverAnswer, DiscoverRequest
 from pml.schemas.errors import BrokerUnavailable, PrerequisiteError, TopicMismatch
 from pml.streams.discovery import sentence_embedding
+from pml.streams.discovery.catalog_tail import CatalogTail
 from pml.streams.discovery.finder import TENANTS_MAX, Finder
 from pml.streams.discovery.kept_points import FILE
 from pml.streams.settings import DiscoverySettings, Settings
@@ -131,6 +132,17 @@ async def test_records_that_cannot_be_read_are_passed_over(kafka: str, tmp_path:
         await world.put_raw(b"new/kind", b'{"kind": "new", "id": "kind", "version": 1, "data": {}}')
         await world.put(FILES)
         assert len((await found(finder, "read a file")).items) == 2
+
+
+async def test_between_questions_nothing_is_fetched(kafka: str, tmp_path: Path) -> None:
+    """A fetch that waits for records would hold up the next question on its connection."""
+    async with catalog_world(kafka, tmp_path) as world:
+        tail = CatalogTail(world.settings)
+        await world.put(FILES)
+        for _ in range(2):
+            assert (await tail.read()).whole
+            assert tail.fetches is False
+        await tail.close()
 
 
 async def test_after_the_connection_was_lost_it_reads_all_anew(kafka: str, tmp_path: Path) -> None:

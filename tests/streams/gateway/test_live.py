@@ -55,12 +55,17 @@ def events_of(door: httpx2.Client, run_id: str, **headers: str) -> list[tuple[in
 
 def test_a_program_runs_follows_and_decides_by_http(door: httpx2.Client, project: Project) -> None:
     workflow = chain(project)
-    done = door.post("/v1/runs?wait_s=50", json={"workflow": workflow, "context": {"path": "a.txt"}})
+    asked_for = {"workflow": workflow, "context": {"path": "a.txt"}, "request": "see what a.txt says"}
+    done = door.post("/v1/runs?wait_s=50", json=asked_for)
     assert (done.status_code, done.json()["status"]) == (200, "completed")
     run_id = done.json()["run_id"]
 
     result = door.get(f"/v1/runs/{run_id}/tasks/read/result?session={run_id}").json()
     assert "a file" in json.dumps(result)
+    (begun,) = project.pml(
+        "events", "dump", "--session", run_id, "--type", "run.started", "--json"
+    ).splitlines()
+    assert json.loads(begun)["data"]["request"] == "see what a.txt says"
     told = events_of(door, run_id)
     assert [seq for seq, _ in told] == list(range(len(told)))
     assert (told[0][1], told[-1][1]) == ("run.started", "run.completed")
