@@ -12,6 +12,7 @@ from typing import Any
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import (
+    InvalidReplicationFactorError,
     LeaderNotAvailableError,
     NoError,
     TopicAlreadyExistsError,
@@ -27,6 +28,7 @@ from pml.streams.settings import Settings
 # One node makes seven topics in under a second; a busy cluster takes several.
 CREATE_TIMEOUT_S = 30.0
 POLL_S = 0.1
+Refusal = tuple[str, int, str | None]
 CHECKED = ("cleanup.policy", "message.timestamp.type")
 
 
@@ -169,11 +171,26 @@ def _new(spec: TopicSpec, settings: Settings) -> NewTopic:
 
 
 async def _create(admin: AIOKafkaAdminClient, topics: list[NewTopic]) -> None:
+    give_up = time.monotonic() + CREATE_TIMEOUT_S
+    refused = await _refused(admin, topics)
+    while any(map(_fenced, refused)) and time.monotonic() < give_up:
+        await asyncio.sleep(POLL_S)
+        refused = await _refused(admin, topics)
+    for name, code, message in refused:
+        raise _refusal(name, code, message)
+
+
+async def _refused(admin: AIOKafkaAdminClient, topics: list[NewTopic]) -> list[Refusal]:
+    """Name, code and message of each topic that was not made; another stack may have been quicker."""
     answer = await admin.create_topics(topics, timeout_ms=int(CREATE_TIMEOUT_S * 1000))
-    for name, code, message in answer.topic_errors:
-        # Another stack may have been quicker.
-        if code not in (NoError.errno, TopicAlreadyExistsError.errno):
-            raise _refusal(name, code, message)
+    made = (NoError.errno, TopicAlreadyExistsError.errno)
+    return [refusal for refusal in answer.topic_errors if refusal[1] not in made]
+
+
+def _fenced(refused: Refusal) -> bool:
+    """Whether the brokers were silent for too long to be given anything; they are back in a moment."""
+    _, code, message = refused
+    return code == InvalidReplicationFactorError.errno and "fenced" in (message or "")
 
 
 def _refusal(topic: str, code: int, message: str | None) -> Exception:

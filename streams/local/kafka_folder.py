@@ -16,6 +16,11 @@ from pml.streams.local.ports import HOST
 
 SETTINGS, CONSOLE, SERVER_LOG = "server.properties", "console.log", "server.log"
 TAIL_BYTES = 65_536
+# A broker that is silent for longer loses all its partitions until it is heard again. On a machine that has
+# too much to do, Java gets nothing to run on for seconds.
+SESSION_TIMEOUT_MS = 9_000
+# After a kill, the new one has to wait until the old one counts as gone.
+SESSION_TIMEOUT_AFTER_KILL_MS = 4_000
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,11 @@ class KafkaFolder:
     def is_formatted(self) -> bool:
         # Kafka's formatter writes this file last.
         return (self.path / "data" / "meta.properties").exists()
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether the last broker here ended without having stopped."""
+        return self.is_formatted and not (self.path / "data" / ".kafka_cleanshutdown").exists()
 
     def lock(self) -> int | None:
         """A descriptor that holds the folder, or None if another process holds it.
@@ -65,6 +75,8 @@ class KafkaFolder:
     def write_settings(self, port: int, controller_port: int) -> None:
         base = resources.files("pml.deploy") / "kafka"
         settings = (base / "server.properties").read_text(encoding="ascii") + addresses(port, controller_port)
+        silent_ms = SESSION_TIMEOUT_AFTER_KILL_MS if self.was_killed else SESSION_TIMEOUT_MS
+        settings += f"broker.session.timeout.ms={silent_ms}\n"
         (self.path / SETTINGS).write_text(settings, encoding="ascii")
         (self.path / "log4j2.yaml").write_bytes((base / "log4j2.yaml").read_bytes())
 

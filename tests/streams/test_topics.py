@@ -1,9 +1,11 @@
 import uuid
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from aiokafka.admin import NewTopic
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from pml.schemas.errors import BrokerUnavailable, ConfigurationError, TopicMismatch
 from pml.schemas.topics import Topics, TopicSpec
@@ -84,6 +86,28 @@ async def test_a_topic_that_exists_otherwise_stops_the_start(kafka: str, tmp_pat
         await ensure_topics(settings)
     assert f"{settings.topics.commands} has 3 partitions (not 12)" in raised.value.message
     assert settings.topics.commands in raised.value.details["topics"]
+
+
+@pytest.mark.integration
+async def test_a_broker_that_is_fenced_for_a_moment_is_waited_for(
+    kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topics, asked = AIOKafkaAdminClient.create_topics, []
+
+    async def fenced_at_first(admin: AIOKafkaAdminClient, topics: list[NewTopic], **options: Any) -> Any:
+        asked.append(topics)
+        if len(asked) > 2:
+            return await create_topics(admin, topics, **options)
+        said = "Unable to replicate the partition 1 time(s): All brokers are currently fenced."
+        return SimpleNamespace(topic_errors=[(topic.name, 38, said) for topic in topics])
+
+    monkeypatch.setattr(AIOKafkaAdminClient, "create_topics", fenced_at_first)
+    settings = settings_of(kafka, tmp_path)
+    await ensure_topics(settings)
+    async with admin_client(settings) as admin:
+        names = [spec.name for spec in settings.topics.specs()]
+        assert set(await found_topics(admin, names)) == set(names)
+    assert len(asked) == 3
 
 
 @pytest.mark.integration

@@ -47,6 +47,23 @@ def test_the_settings_are_loopback_only_and_relative(tmp_path: Path) -> None:
     assert (tmp_path / "log4j2.yaml").exists()
 
 
+def test_a_slow_broker_is_waited_for_and_one_that_was_killed_is_soon_replaced(tmp_path: Path) -> None:
+    folder = KafkaFolder(tmp_path)
+    data = tmp_path / "data"
+    data.mkdir()
+
+    def session_timeout_ms() -> str:
+        folder.write_settings(20_001, 20_002)
+        text = (tmp_path / "server.properties").read_text()
+        return text.partition("broker.session.timeout.ms=")[2]
+
+    assert session_timeout_ms() == "9000\n"
+    (data / "meta.properties").touch()
+    assert session_timeout_ms() == "4000\n"
+    (data / ".kafka_cleanshutdown").touch()
+    assert session_timeout_ms() == "9000\n"
+
+
 def test_the_last_lines_are_those_of_this_start(tmp_path: Path) -> None:
     folder = KafkaFolder(tmp_path)
     log = tmp_path / "server.log"
