@@ -104,10 +104,14 @@ class EventConsumer:
         """Go on from the first event that the log took at this time or later.
 
         The ends are asked for first: what is appended after there was found nothing yet is read.
+
+        Raises:
+            BrokerUnavailable: no broker answers.
         """
         self._pending.clear()
-        ends = await self._consumer.end_offsets(self._partitions)
-        found = await self._consumer.offsets_for_times(dict.fromkeys(self._partitions, max(0, time_ms)))
+        async with broker_errors(self.settings):
+            ends = await self._consumer.end_offsets(self._partitions)
+            found = await self._consumer.offsets_for_times(dict.fromkeys(self._partitions, max(0, time_ms)))
         for partition, place in found.items():
             self._consumer.seek(partition, ends[partition] if place is None else place.offset)
 

@@ -55,6 +55,11 @@ async def broker_errors(settings: Settings) -> AsyncIterator[None]:
         if isinstance(error.__cause__, KafkaConnectionError):
             raise await unreachable(settings, error.__cause__) from None
         raise
+    except KafkaError as error:
+        # The client has no class of its own for "no broker told me where anything is".
+        if type(error) is not KafkaError:
+            raise
+        raise await unreachable(settings, error) from None
 
 
 async def unreachable(settings: Settings, error: Exception) -> BrokerUnavailable:

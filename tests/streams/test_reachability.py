@@ -5,6 +5,8 @@ import pytest
 from aiokafka.errors import (
     IllegalSaslStateError,
     KafkaConnectionError,
+    KafkaError,
+    LeaderNotAvailableError,
     SaslAuthenticationFailed,
     TopicAuthorizationFailedError,
 )
@@ -78,3 +80,12 @@ async def test_missing_rights_name_the_user_and_the_topic(tmp_path: Path) -> Non
     with pytest.raises(BrokerRefused, match=r"does not let somebody do this .*pml\.commands"):
         async with broker_errors(settings(tmp_path)):
             raise TopicAuthorizationFailedError("pml.commands")
+
+
+async def test_a_broker_that_tells_nothing_of_its_cluster_is_unavailable(tmp_path: Path) -> None:
+    with pytest.raises(BrokerUnavailable, match="metadata"):
+        async with broker_errors(settings(tmp_path)):
+            raise KafkaError("Unable to get cluster metadata over all known brokers")
+    with pytest.raises(LeaderNotAvailableError):
+        async with broker_errors(settings(tmp_path)):
+            raise LeaderNotAvailableError
