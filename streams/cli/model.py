@@ -49,7 +49,7 @@ def show(model_id: ModelId, json: Json = False) -> None:
 
     Examples: pml model show mdl_0123456789ab · pml model show mdl_0123456789ab --json
     """
-    from pml.streams.learning.artefacts import read_manifest
+    from pml.streams.learning.manifests import read_manifest
 
     manifest = read_manifest(load_settings().models_folder, model_id)
     if json:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import tempfile
 import zipfile
 from collections.abc import Mapping
@@ -18,26 +17,19 @@ import orjson
 from pml.processors.learning.model import NextModel
 from pml.processors.memory.embedding import Embedding
 from pml.schemas.errors import ConfigurationError, PMLError
+from pml.streams.learning.manifests import (
+    Manifest,
+    ModelDamaged,
+    arrays_file,
+    manifest_file,
+    missing_model,
+    model_name,
+    read_manifest,
+)
 
 FORMAT_VERSION = 1
 # What is read into memory where it serves.
 BYTES_MAX = 512 * 1024 * 1024
-_ID = re.compile(r"mdl_[0-9a-f]{12}")
-_ID_DIGITS = 12
-
-Manifest = dict[str, Any]
-
-
-class NoSuchModel(PMLError):
-    """No model of that id lies in the folder."""
-
-    code = "NOT_FOUND"
-
-
-class ModelDamaged(PMLError):
-    """The bytes of a model are not those that it is named by, or its manifest cannot be read."""
-
-    code = "MODEL_DAMAGED"
 
 
 class ModelUnfit(PMLError):
@@ -63,15 +55,15 @@ def write(folder: Path, model: NextModel, manifest: Mapping[str, Any]) -> str:
             f"the model has {len(told)} bytes, more than {BYTES_MAX}: train it on a shorter time"
         )
     digest = _hash(told)
-    model_id = _named(digest)
+    model_id = model_name(digest)
     about = {"format_version": FORMAT_VERSION, "model_id": model_id, "blake2b": digest, "bytes": len(told)}
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not _manifest_file(folder, model_id).exists():
-            _put(_arrays_file(folder, model_id), told)
+        if not manifest_file(folder, model_id).exists():
+            _put(arrays_file(folder, model_id), told)
             # Last: a model is there as soon as its manifest is.
             _put(
-                _manifest_file(folder, model_id),
+                manifest_file(folder, model_id),
                 orjson.dumps({**manifest, **about}, option=orjson.OPT_INDENT_2),
             )
     except OSError as error:
@@ -87,13 +79,13 @@ def load(folder: Path, model_id: str, embedding: Embedding) -> tuple[NextModel, 
         ModelDamaged: it is not what was written.
         ModelUnfit: it was fitted with another embedding, or by a release whose models this one cannot read.
     """
-    manifest, file = read_manifest(folder, model_id), _arrays_file(folder, model_id)
+    manifest, file = read_manifest(folder, model_id), arrays_file(folder, model_id)
     if _size(file) > BYTES_MAX:
         raise ModelUnfit(f"{file} has more than {BYTES_MAX} bytes")
     try:
         told = file.read_bytes()
     except OSError as error:
-        raise _missing(folder, model_id, error) from None
+        raise missing_model(folder, model_id, error) from None
     if _hash(told) != manifest["blake2b"]:
         raise ModelDamaged(f"{file} is not what was written: train again, or restore it from a backup")
     try:
@@ -101,38 +93,6 @@ def load(folder: Path, model_id: str, embedding: Embedding) -> tuple[NextModel, 
             return NextModel.from_arrays(dict(stored), embedding), manifest
     except (ValueError, zipfile.BadZipFile) as error:
         raise ModelUnfit(f"{model_id} cannot serve: {error}", model_id=model_id) from None
-
-
-def read_manifest(folder: Path, model_id: str) -> Manifest:
-    """What is said of a model.
-
-    Raises:
-        NoSuchModel: it is not in the folder.
-        ModelDamaged: its manifest cannot be read, or is another model's.
-    """
-    if not _ID.fullmatch(model_id):
-        raise NoSuchModel(f"{model_id!r} is no id of a model; `pml model list` shows those there are")
-    file = _manifest_file(folder, model_id)
-    try:
-        found: Manifest = orjson.loads(file.read_bytes())
-        if found["model_id"] == model_id == _named(found["blake2b"]):
-            return found
-    except OSError as error:
-        raise _missing(folder, model_id, error) from None
-    except (ValueError, KeyError, TypeError):
-        pass
-    raise ModelDamaged(f"{file} is not what was written: train again, or restore it from a backup")
-
-
-def list_manifests(folder: Path) -> list[Manifest]:
-    """Those of all models of a folder, the newest first; none where there is no folder.
-
-    Raises:
-        ModelDamaged: one of them cannot be read.
-    """
-    found = sorted(file.stem for file in folder.glob("mdl_*.json") if _ID.fullmatch(file.stem))
-    read = [read_manifest(folder, model_id) for model_id in found]
-    return sorted(read, key=lambda manifest: str(manifest.get("created_at", "")), reverse=True)
 
 
 def model_bytes(model: NextModel) -> bytes:
@@ -147,26 +107,8 @@ def _hash(told: bytes) -> str:
     return blake2b(told, digest_size=16).hexdigest()
 
 
-def _named(digest: str) -> str:
-    return f"mdl_{digest[:_ID_DIGITS]}"
-
-
-def _arrays_file(folder: Path, model_id: str) -> Path:
-    return folder / f"{model_id}.npz"
-
-
-def _manifest_file(folder: Path, model_id: str) -> Path:
-    return folder / f"{model_id}.json"
-
-
 def _size(file: Path) -> int:
     return file.stat().st_size if file.exists() else 0
-
-
-def _missing(folder: Path, model_id: str, error: OSError) -> PMLError:
-    if isinstance(error, FileNotFoundError):
-        return NoSuchModel(f"{folder} has no model {model_id}; `pml model list` shows those there are")
-    return ConfigurationError(f"{folder} cannot be read: {error.strerror or error}")
 
 
 def _put(file: Path, told: bytes) -> None:

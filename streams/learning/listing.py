@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pml.streams.catalog_topic import read_catalog
-from pml.streams.learning.artefacts import list_manifests
+from pml.streams.learning.manifests import list_manifests
 from pml.streams.learning.promotion import promoted_of, tenant_of
 from pml.streams.settings import Settings
 

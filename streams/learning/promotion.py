@@ -11,7 +11,7 @@ from pml.schemas.errors import Refused
 from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.schemas.times import to_rfc3339
 from pml.streams.catalog_topic import Records, publish, read_catalog
-from pml.streams.learning.artefacts import read_manifest
+from pml.streams.learning.manifests import read_manifest
 from pml.streams.settings import Settings
 
 PREVIOUS_MOST = 10

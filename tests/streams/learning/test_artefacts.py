@@ -11,7 +11,8 @@ from pml.processors.learning.model import NextModel, fitted
 from pml.processors.memory.embedding import HashedNgrams
 from pml.schemas.errors import ConfigurationError
 from pml.streams.learning import artefacts
-from pml.streams.learning.artefacts import ModelDamaged, ModelUnfit, NoSuchModel
+from pml.streams.learning.artefacts import ModelUnfit
+from pml.streams.learning.manifests import ModelDamaged, NoSuchModel, list_manifests, read_manifest
 from tests.processors.learning.small_sessions import drawn_sessions
 
 EMBEDDING = HashedNgrams()
@@ -36,11 +37,11 @@ def test_what_was_written_is_loaded_and_named_by_its_bytes(tmp_path: Path) -> No
 
 
 def test_the_same_model_keeps_its_first_manifest_and_others_are_listed_newest_first(tmp_path: Path) -> None:
-    assert artefacts.list_manifests(tmp_path / "none") == []
+    assert list_manifests(tmp_path / "none") == []
     first = artefacts.write(tmp_path, model(), {"created_at": "2026-11-23T09:00:00Z"})
     assert artefacts.write(tmp_path, model(), {"created_at": "2026-11-23T11:00:00Z"}) == first
     later = artefacts.write(tmp_path, model(2), {"created_at": "2026-11-23T10:00:00Z"})
-    assert [each["model_id"] for each in artefacts.list_manifests(tmp_path)] == [later, first]
+    assert [each["model_id"] for each in list_manifests(tmp_path)] == [later, first]
 
 
 def test_another_byte_is_another_model(tmp_path: Path) -> None:
@@ -61,7 +62,7 @@ def test_a_manifest_of_something_else_is_damaged(told: bytes, tmp_path: Path) ->
     model_id = artefacts.write(tmp_path, model(), {})
     (tmp_path / f"{model_id}.json").write_bytes(told)
     with pytest.raises(ModelDamaged):
-        artefacts.read_manifest(tmp_path, model_id)
+        read_manifest(tmp_path, model_id)
 
 
 @pytest.mark.parametrize("model_id", ["mdl_000000000000", "../secret", "mdl_", ""])

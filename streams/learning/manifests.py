@@ -1,0 +1,83 @@
+"""What is said of trained models: `<model_id>.json` in their folder. Nothing here needs what models need."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from pml.schemas.errors import ConfigurationError, PMLError
+
+_ID = re.compile(r"mdl_[0-9a-f]{12}")
+_ID_DIGITS = 12
+
+
+Manifest = dict[str, Any]
+
+
+class NoSuchModel(PMLError):
+    """No model of that id lies in the folder."""
+
+    code = "NOT_FOUND"
+
+
+class ModelDamaged(PMLError):
+    """The bytes of a model are not those that it is named by, or its manifest cannot be read."""
+
+    code = "MODEL_DAMAGED"
+
+
+def read_manifest(folder: Path, model_id: str) -> Manifest:
+    """What is said of a model.
+
+    Raises:
+        NoSuchModel: it is not in the folder.
+        ModelDamaged: its manifest cannot be read, or is another model's.
+    """
+    if not _ID.fullmatch(model_id):
+        raise NoSuchModel(f"{model_id!r} is no id of a model; `pml model list` shows those there are")
+    file = manifest_file(folder, model_id)
+    try:
+        found: Manifest = orjson.loads(file.read_bytes())
+        if found["model_id"] == model_id == model_name(found["blake2b"]):
+            return found
+    except OSError as error:
+        raise missing_model(folder, model_id, error) from None
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise ModelDamaged(f"{file} is not what was written: train again, or restore it from a backup")
+
+
+def list_manifests(folder: Path) -> list[Manifest]:
+    """Those of all models of a folder, the newest first; none where there is no folder.
+
+    Raises:
+        ModelDamaged: one of them cannot be read.
+    """
+    found = sorted(file.stem for file in folder.glob("mdl_*.json") if _ID.fullmatch(file.stem))
+    read = [read_manifest(folder, model_id) for model_id in found]
+    return sorted(read, key=lambda manifest: str(manifest.get("created_at", "")), reverse=True)
+
+
+def model_name(digest: str) -> str:
+    """The id of a model whose bytes have this hash."""
+    return f"mdl_{digest[:_ID_DIGITS]}"
+
+
+def arrays_file(folder: Path, model_id: str) -> Path:
+    """Where a model itself lies."""
+    return folder / f"{model_id}.npz"
+
+
+def manifest_file(folder: Path, model_id: str) -> Path:
+    """Where lies what is said of it; a model is there as soon as this file is."""
+    return folder / f"{model_id}.json"
+
+
+def missing_model(folder: Path, model_id: str, error: OSError) -> PMLError:
+    """The error to raise where a file of a model cannot be read."""
+    if isinstance(error, FileNotFoundError):
+        return NoSuchModel(f"{folder} has no model {model_id}; `pml model list` shows those there are")
+    return ConfigurationError(f"{folder} cannot be read: {error.strerror or error}")
