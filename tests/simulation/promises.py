@@ -145,7 +145,7 @@ class Promises:
             # What it knows it has from results: they stay on this machine.
             arguments = self.predicted(data, self._sources(before, data))
             missing = {name for name, value in arguments.items() if value is _NOTHING}
-            derived, sure = True, run.status == "completed"
+            derived, sure = True, run.status in ("completed", "failed")
         else:
             node = run.graph.nodes[data.task_id] if run.graph else None
             assert node is not None

@@ -90,7 +90,7 @@ async def test_what_was_counted_answers_until_a_model_is_promoted(
 
             for number in range(1, 21):
                 recorded(number).insert(empty_store)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):  # numba may compile first
                 while (await outcome(stack)).status != "ok":
                     await asyncio.sleep(0.2)
             counted = await answered(stack)
