@@ -86,9 +86,10 @@ def _threshold(draft: Draft, run: Run) -> float:
 
 def _verdicts(draft: Draft, item: Internal, answer: PredictAnswer, threshold: float) -> Iterator[Verdict]:
     """One a candidate, in their order; what is begun for one leaves less budget for the next."""
-    circumstances = Circumstances(draft.run(item.run_id), threshold, tuple(_pending(draft)))
+    run = draft.run(item.run_id)
+    circumstances = Circumstances(run, threshold, tuple(_pending(draft)))
     nodes = _nodes(answer)
-    overtaken = len(draft.session.runs) > item.arguments["runs"]
+    overtaken = run.live or len(draft.session.runs) > item.arguments["runs"]
     free, free_modelled = planner.free_budget(draft), planner.free_modelled_budget(draft)
     for candidate in answer.candidates:
         mine = tuple(nodes[name] for name in candidate.tasks if name in nodes)

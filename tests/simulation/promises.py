@@ -110,7 +110,7 @@ class Promises:
         life = self.observer.lives[started.key]
         assert life.session is not None
         run = life.session.runs.get(call.run_id)
-        if getattr(started.data, "kind", None) == "prediction" and call.task_id == started.data.task_id:
+        if getattr(started.data, "plan", None) is not None and call.task_id == started.data.task_id:
             wanted = self.predicted(started.data, self._sources(life.session, started.data))
             same = wanted == call.arguments or _NOTHING in wanted.values()
             self.ledger.check("predicted arguments are those written down", same, lambda: call.call_id)

@@ -192,6 +192,15 @@ def test_an_answer_that_comes_after_the_next_run_began_begins_nothing() -> None:
     assert outcomes(known.answer(question, predicted(("files:read_file", READ, 0.95)))) == ["overtaken"]
 
 
+def test_an_answer_that_comes_after_its_run_was_taken_up_again_begins_nothing() -> None:
+    known = world()
+    call(known, "run_1")
+    known.answer(known.call_of("n1"), code="NOT_FOUND")
+    question = known.call_of(PREDICT_TOOL)
+    known.send("run.retry")
+    assert outcomes(known.answer(question, predicted(("files:read_file", READ, 0.95)))) == ["overtaken"]
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "confidence", "outcome"),
     [
