@@ -54,7 +54,7 @@ def open_nodes(draft: Draft, run: Run) -> Iterator[Node]:
         return
     assert run.graph is not None
     layers = run.graph.layers
-    tried = {entry.task_id for entry in draft.session.speculations.values() if entry.run_id == run.run_id}
+    tried = {item.task_id for item in draft.session.speculations.values() if item.began_for(run.run_id)}
     tried |= {task_id for task_id, plan in run.plans.items() if plan.shadow}
     first = run.layer + 1
     doomed: dict[str, bool] = {}
@@ -130,7 +130,7 @@ def _sources(draft: Draft, run: Run, node: Node) -> tuple[Source, ...] | None:
 
 def _waiting(draft: Draft, run: Run, task_id: str) -> Source | None:
     for call_id, entry in draft.session.speculations.items():
-        mine = entry.run_id == run.run_id and entry.task_id == task_id and not entry.served
+        mine = entry.began_for(run.run_id) and entry.task_id == task_id and not entry.served
         if mine and entry.result is not None and not entry.stale and entry.expires_ms > draft.now_ms:
             return Source(task_id, call_id, entry.result)
     return None

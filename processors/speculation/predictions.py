@@ -192,10 +192,11 @@ def _made(
 def deepen(draft: Draft) -> None:
     """A predicted call has its result: what its capability does next with it begins too.
 
-    Each waiting result is looked at once, when it comes, so that what failed is not tried for ever.
+    Not where what came next was that the run was taken up again. Each waiting result is looked at once, when
+    it comes, so that what failed is not tried for ever.
     """
     for entry in draft.ready:
-        if entry.plan is not None and draft.has(entry.plan):
+        if entry.plan is not None and draft.has(entry.plan) and not draft.run(entry.run_id).live:
             _deepen(draft, entry, entry.plan)
 
 

@@ -429,7 +429,7 @@ def _replaces(session: Session, event: e.Event, data: e.TaskStarted) -> bool:
     if data.served_by != "call" or data.effect == "write" or not data.cacheable:
         return False
     other = any(
-        entry.run_id == event.run_id and entry.task_id == data.task_id and not entry.served
+        entry.began_for(event.run_id or "") and entry.task_id == data.task_id and not entry.served
         for entry in session.speculations.values()
         if entry.call.arguments_hash != data.arguments_hash
     )

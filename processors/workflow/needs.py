@@ -73,7 +73,7 @@ def _of_run(session: Session, run: Run) -> set[Address]:
     speculated = {
         entry.task_id
         for entry in session.speculations.values()
-        if entry.run_id == run.run_id and not entry.served
+        if entry.began_for(run.run_id) and not entry.served
     }
     read = {
         name

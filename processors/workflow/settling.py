@@ -324,12 +324,12 @@ def discard_for_task(draft: Draft, run_id: str, task_id: str, reason: str) -> No
 
 
 def unused(draft: Draft, run_id: str) -> list[Speculation]:
-    """A run's speculations that nobody was served by and that no task, of any run, waits for."""
+    """What began for tasks of a run, that nobody was served by and that no task, of any run, waits for."""
     joined = joined_calls(draft.session)
     return [
         entry
         for call_id, entry in draft.session.speculations.items()
-        if entry.run_id == run_id and not entry.served and call_id not in joined
+        if entry.began_for(run_id) and not entry.served and call_id not in joined
     ]
 
 

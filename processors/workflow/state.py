@@ -195,6 +195,13 @@ class Speculation:
     sources: tuple[Source, ...] = ()
     plan: Address | None = None
 
+    def began_for(self, run_id: str) -> bool:
+        """Whether it is for a task of this run; a predicted call is for none of the run that it comes after.
+
+        Such a run may be taken up again meanwhile, and have a task of the same name.
+        """
+        return self.plan is None and self.run_id == run_id
+
 
 @dataclass(frozen=True, slots=True)
 class Verification:

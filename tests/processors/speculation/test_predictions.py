@@ -201,6 +201,28 @@ def test_an_answer_that_comes_after_its_run_was_taken_up_again_begins_nothing() 
     assert outcomes(known.answer(question, predicted(("files:read_file", READ, 0.95)))) == ["overtaken"]
 
 
+def test_a_run_that_was_taken_up_again_does_not_take_predicted_calls_for_its_own() -> None:
+    """It has a task of the same name, under a decision that closes it."""
+    known = world()
+    read, under = {"tool": "files:read_file"}, {"node": "d1", "outcome": "true"}
+    tasks = [
+        {"id": "n1", **read, "arguments": {"path": "a.md"}},
+        {"id": "p1", **read, "arguments": {"path": "c.md"}, "condition": [under]},
+    ]
+    workflow = {"tasks": tasks, "decisions": [{"id": "d1", "expression": "n1.more"}]}
+    known.start(workflow, "run_1")
+    known.time_ms += 10
+    known.answer(known.call_of("n1"), code="NOT_FOUND")
+    assert outcomes(foretell(known, ("files:read_file", READ, 0.95))) == ["begun"]
+    guessed = known.call_of("p1")
+    known.send("run.retry")
+    step = known.answer(known.call_of("n1"), {"more": False})
+    assert "run.completed" in [event.type for event in step.events]
+    assert "speculation.ended" not in [event.type for event in step.events]
+    known.answer(guessed, {"text": "b"})
+    assert data_of(call(known, "run_2", "b.md"), "task.started").served_by == "speculation"
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "confidence", "outcome"),
     [
