@@ -1,7 +1,7 @@
 """An MCP server over one folder: five tools that read, two that write, and a log of every call.
 
-    python files_server.py --root DIR [--log FILE]
-    python -m pml.deploy.examples.files_server --root DIR [--log FILE]
+    python files_server.py --root DIR [--log FILE] [--latency-ms N]
+    python -m pml.deploy.examples.files_server --root DIR [--log FILE] [--latency-ms N]
 
 Every path is relative to the folder and never leaves it. Symbolic links are not followed at all, so that
 one file has one path, and a declared touch `files:{path}` is all that a call can reach.
@@ -22,6 +22,8 @@ from functools import wraps
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar
 
+import anyio
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
@@ -284,15 +286,28 @@ class FileTools:
                 yield Path(entry.path)
 
 
-def create_server(root: Path, log: Path | None = None) -> MCPServer[Any]:
+class Latency:
+    """Middleware that makes each call take longer, as a server across a network does."""
+
+    def __init__(self, latency_ms: float) -> None:
+        self._latency_s = latency_ms / 1_000
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        if ctx.method == "tools/call":
+            await anyio.sleep(self._latency_s)
+        return await call_next(ctx)
+
+
+def create_server(root: Path, log: Path | None = None, latency_ms: float = 0) -> MCPServer[Any]:
     """The server over `root`; OSError where the folder or the log cannot be opened."""
     tools = FileTools(root)
+    late = [Latency(latency_ms)] if latency_ms else []
     server: MCPServer[Any] = MCPServer(
         "pml-files",
         version="1.0.0",
         log_level="WARNING",
         subscriptions=False,
-        middleware=[CallLog(log)] if log is not None else [],
+        middleware=[*([CallLog(log)] if log is not None else []), *late],
     )
     add = server.add_tool
     add(_reported(tools.read_file), annotations=READS)
@@ -310,9 +325,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="An MCP server over one folder.")
     parser.add_argument("--root", type=Path, required=True, help="the folder it serves")
     parser.add_argument("--log", type=Path, help="append a JSON line before and after each call to this file")
+    parser.add_argument("--latency-ms", type=float, default=0, help="each call takes so much longer")
     arguments = parser.parse_args()
     try:
-        server = create_server(arguments.root, arguments.log)
+        server = create_server(arguments.root, arguments.log, arguments.latency_ms)
     except OSError as error:
         parser.error(f"{error.filename}: {error.strerror}")
     server.run()

@@ -61,9 +61,17 @@ class Verdict:
 
 
 def judged_and_chosen(
-    sessions: Sessions, embedding: Embedding, seed: int, told: Told = lambda name: None
+    sessions: Sessions,
+    embedding: Embedding,
+    seed: int,
+    told: Told = lambda name: None,
+    *,
+    wanted: str | None = None,
 ) -> Verdict:
     """Judge every learner by folds over these sessions, choose, and calibrate what serves.
+
+    Args:
+        wanted: the learner that serves, however good it is; None: the best.
 
     Raises:
         ValueError: there are fewer than two groups of sessions, or nothing to ask.
@@ -72,6 +80,8 @@ def judged_and_chosen(
     if len(judged) == 0:
         raise ValueError("no session goes on after its first run: there is nothing to ask")
     choice = choose(judged, seed)
+    if wanted is not None:
+        choice = replace(choice, serves=wanted, reason=f"{wanted} was asked for")
     return Verdict(judged, choice, calibrate(judged.ways[choice.serves], judged.fold))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,12 +12,31 @@ from pml.streams.cli.exits import FAILED
 from pml.streams.cli.output import Json, note, print_json, stderr_console, stdout_console
 from pml.streams.cli.session import load_settings, run_async
 
+if TYPE_CHECKING:
+    from pml.streams.demo.learning_report import LearningReport
+    from pml.streams.demo.report import DemoReport
+    from pml.streams.demo.stage import Stage
+    from pml.streams.settings import Settings
+
+Say = Callable[[str], None]
+
 
 def demo(
     repository: Annotated[
         Path,
         typer.Option("--repository", help="The git repository that the workflows read.", file_okay=False),
     ] = Path(),
+    learn: Annotated[
+        bool, typer.Option("--learn", help="Sessions instead: train on some, predict in others.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="With --learn: what sessions are drawn with.")] = 1,
+    threshold: Annotated[
+        float | None, typer.Option(min=0, max=1, help="With --learn: the confidence to begin at.")
+    ] = None,
+    latency_ms: Annotated[
+        int,
+        typer.Option("--latency-ms", min=0, max=5_000, help="With --learn: each call takes so much longer."),
+    ] = 300,
     json: Json = False,
 ) -> None:
     """Run real workflows on real MCP servers, without and with speculation, and compare.
@@ -25,12 +45,12 @@ def demo(
     of its own, stops it at the end and leaves its data. Exit code 1 where any result differs, an unsafe tool
     was run early, what was run early was of no use, or an intent was not understood.
 
-    Examples: pml demo · pml demo --json · pml demo --repository ~/src/project
+    With --learn: 60 sessions of three workflows; a model is trained on 40, and the other 20 are played with
+    nothing predicted, by the best baseline and by the model. Exit code 1 where any result differs.
+
+    Examples: pml demo · pml demo --json · pml demo --repository ~/src/project · pml demo --learn
     """
-    from pml.streams.demo.play import play
-    from pml.streams.demo.programs import load_programs
-    from pml.streams.demo.report import show
-    from pml.streams.demo.stage import Stage, load_workflows
+    from pml.streams.demo.stage import Stage
     from pml.streams.local.foreground import fetch_jars
 
     settings = load_settings()
@@ -41,11 +61,43 @@ def demo(
         def say(text: str) -> None:
             status.update(text) if console.is_terminal else note(text)
 
-        stage = Stage(settings, repository.absolute())
-        report = run_async(play(stage, load_workflows(), load_programs(), say))
+        stage = (
+            Stage(_predicting(settings), repository.absolute(), latency_ms)
+            if learn
+            else Stage(settings, repository.absolute())
+        )
+        report, show = _learn(stage, seed, threshold, say) if learn else _compare(stage, say)
     if json:
         print_json(report.as_dict())
     else:
-        show(report, stdout_console())
+        show()
     if not report.ok:
         raise typer.Exit(FAILED)
+
+
+def _predicting(settings: Settings) -> Settings:
+    """After each run of a session it is asked what comes next."""
+    policy = settings.speculation.model_copy(update={"predictions": "on"})
+    return settings.model_copy(update={"speculation": policy})
+
+
+def _compare(stage: Stage, say: Say) -> tuple[DemoReport, Callable[[], None]]:
+    """Every example without and with speculation."""
+    from pml.streams.demo.play import play
+    from pml.streams.demo.programs import load_programs
+    from pml.streams.demo.report import show
+    from pml.streams.demo.stage import load_workflows
+
+    report = run_async(play(stage, load_workflows(), load_programs(), say))
+    return report, lambda: show(report, stdout_console())
+
+
+def _learn(
+    stage: Stage, seed: int, threshold: float | None, say: Say
+) -> tuple[LearningReport, Callable[[], None]]:
+    """Sessions without and with prediction."""
+    from pml.streams.demo.learning import Plan, learn
+    from pml.streams.demo.learning_report import show
+
+    report = run_async(learn(stage, Plan(seed=seed, threshold=threshold, latency_ms=stage.latency_ms), say))
+    return report, lambda: show(report, stdout_console())

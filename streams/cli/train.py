@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 STORE = "clickhouse"
 COLUMNS = ("learner", "hit@1", "hit@3", "MRR", "Brier", "hit@1 less that of *")
+# Those of `pml.processors.learning.learners`, which takes a second to import.
+Learner = Literal[
+    "popularity", "success_prior", "markov_1", "markov_2", "discounting", "cosine", "nearest", "ranker"
+]
 Moment = Annotated[str | None, typer.Option(metavar="TIME", help="RFC 3339; without a zone it is UTC.")]
 
 
@@ -35,6 +39,9 @@ def train(
     tenant: Annotated[str, typer.Option(help="Whose sessions; it serves nobody else.")] = DEFAULT_TENANT,
     seed: Annotated[int, typer.Option(min=0, help="What splits and resamples are drawn with.")] = 0,
     test: Annotated[float, typer.Option(min=0, max=0.9, help="Share of the groups kept for the end.")] = 0.2,
+    learner: Annotated[
+        Learner | None, typer.Option(help="Keep this one, however good it is; without: the best.")
+    ] = None,
     promote: Annotated[bool, typer.Option(help="Let it serve at once.")] = True,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the learning curve as PNG; takes longer.")
@@ -61,7 +68,7 @@ def train(
         with phases.phase("reading"):
             source = _read(settings, data, (tenant, *span), with_catalog=promote or data == STORE)
         embedding = _embedding(settings, phases)
-        wish = Wish(seed, test, plot is not None)
+        wish = Wish(seed, test, plot is not None, learner)
         manifest = train(source, embedding, settings.models_folder, wish, phases).manifest
     record = run_async(published(settings, manifest["model_id"], person())) if promote else None
     if plot is not None:

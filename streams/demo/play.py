@@ -98,11 +98,11 @@ async def _ask(settings: Settings, run_ids: Sequence[str]) -> dict[str, list[dic
         with Store.connect(store_url(settings), settings.clickhouse.database) as store:
             return {name: run_query(store, name).as_dicts() for name in QUERIES}
 
-    await _until_stored(settings, run_ids)
+    await until_stored(settings, run_ids)
     return await asyncio.to_thread(ask)
 
 
-async def _until_stored(settings: Settings, run_ids: Sequence[str]) -> None:
+async def until_stored(settings: Settings, run_ids: Sequence[str]) -> None:
     """Wait until ClickHouse has the end of every run.
 
     Raises:

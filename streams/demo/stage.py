@@ -31,16 +31,17 @@ class Stage:
     Args:
         settings: the user's; where a stack already runs on their data folder the demo takes one below it.
         checkout: the git repository that the workflows read.
+        latency_ms: how much longer each call of the files server takes.
     """
 
-    def __init__(self, settings: Settings, checkout: Path) -> None:
+    def __init__(self, settings: Settings, checkout: Path, latency_ms: int = 0) -> None:
         busy = running_stack(settings.data_dir) is not None
         data_dir = settings.data_dir / "demo-stack" if busy else settings.data_dir
         self.folder = data_dir / "demo"
         self.root = self.folder / "world"
         self.repository = self.folder / "repository"
         self.call_log = self.folder / "calls.jsonl"
-        self.checkout = checkout
+        self.checkout, self.latency_ms = checkout, latency_ms
         self._snapshot = self.folder / "snapshot"
         examples = files(EXAMPLES)
         self.permissions = load_permissions(str(examples / "mcp-permissions.yaml"))
@@ -77,6 +78,7 @@ class Stage:
             "PML_DEMO_REPOSITORY": str(self.repository),
             "PML_DEMO_ROOT": str(self.root),
             "PML_DEMO_CALL_LOG": str(self.call_log),
+            "PML_DEMO_LATENCY_MS": str(self.latency_ms),
         }
         before = {name: os.environ.get(name) for name in variables}
         os.environ.update(variables)

@@ -51,11 +51,15 @@ class Trained:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What somebody wants of a training: `test_share` of the groups is kept for the end."""
+    """What somebody wants of a training: `test_share` of the groups is kept for the end.
+
+    `learner` serves, however good it is; None: the best.
+    """
 
     seed: int = 0
     test_share: float = TEST_SHARE
     with_curve: bool = False
+    learner: str | None = None
 
 
 def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases: Phases) -> Trained:
@@ -67,7 +71,7 @@ def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases
     """
     parts = split(source.sessions, wish.test_share, wish.seed)
     training = selected(source.sessions, parts.training)
-    verdict = judge_all(training, embedding, wish.seed, phases)
+    verdict = judge_all(training, embedding, wish.seed, phases, wish.learner)
     choice = verdict.choice
     curve = _curve(training, embedding, wish.seed, choice, phases) if wish.with_curve else None
     with phases.phase("arguments"):
@@ -99,7 +103,9 @@ def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases
     return Trained(model, {**manifest, "model_id": artefacts.write(folder, model, manifest)})
 
 
-def judge_all(sessions: Sessions, embedding: Embedding, seed: int, phases: Phases) -> Verdict:
+def judge_all(
+    sessions: Sessions, embedding: Embedding, seed: int, phases: Phases, wanted: str | None = None
+) -> Verdict:
     """Every learner beside every other, by folds over these sessions.
 
     Raises:
@@ -107,7 +113,7 @@ def judge_all(sessions: Sessions, embedding: Embedding, seed: int, phases: Phase
     """
     with phases.phase("judging", FOLDS * len(LEARNERS)):
         try:
-            return judged_and_chosen(sessions, embedding, seed, phases.step)
+            return judged_and_chosen(sessions, embedding, seed, phases.step, wanted=wanted)
         except ValueError as error:
             raise NothingToLearn(
                 f"{len(sessions.traces)} sessions are not enough to learn from ({error}); at least two that "

@@ -50,6 +50,7 @@ async def connected(folder: Path) -> AsyncIterator[Clients]:
         "PML_DEMO_ROOT": str(folder / "root"),
         "PML_DEMO_REPOSITORY": str(folder / "repository"),
         "PML_DEMO_CALL_LOG": str(folder / "calls.jsonl"),
+        "PML_DEMO_LATENCY_MS": "0",
     }
     text = (EXAMPLES / "mcp-servers.yaml").read_text(encoding="utf-8")
     servers = yaml.safe_load(Template(text).substitute(variables))["mcpServers"]

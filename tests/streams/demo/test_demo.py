@@ -13,8 +13,10 @@ from pml.schemas.workflow import Workflow
 from pml.streams.cli.app import app
 from pml.streams.demo import programs as programs_module
 from pml.streams.demo import stage as stage_module
+from pml.streams.demo.learning import Plan, learn
 from pml.streams.demo.programs import load_programs
 from pml.streams.demo.stage import Stage, load_workflows
+from pml.streams.settings import Settings
 
 # Two stacks start and stop.
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -62,6 +64,18 @@ def test_the_demo_reports_identical_results_and_hits(monkeypatch: pytest.MonkeyP
     assert intent["run"]["hits"] >= 1
     assert len(report["queries"]) == 3
     assert all(report["queries"].values())
+
+
+async def test_sessions_are_played_alike_with_what_was_learned_and_without(tmp_path: Path) -> None:
+    settings = Settings.load(data_dir=tmp_path / "data", speculation={"predictions": "on"})
+    plan = Plan(recorded=12, played=2, threshold=0.5)
+    report = await learn(Stage(settings, CHECKOUT), plan, lambda text: None)
+    assert report.differences == []
+    plain, *predicted = report.as_dict()["ways"]
+    assert (plain["begun"], plain["hits"]) == (0, 0)
+    assert [way["learner"] for way in predicted] == [report.model["baseline"], report.model["serves"]]
+    assert {way["calls"] for way in (plain, *predicted)} == {plain["calls"]}
+    assert all(way["hits"] > 0 for way in predicted)
 
 
 def test_one_byte_that_differs_makes_the_demo_fail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

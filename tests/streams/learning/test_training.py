@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from pml.processors.learning.learners import LEARNERS
 from pml.processors.memory.embedding import HashedNgrams
 from pml.schemas.errors import ConfigurationError
+from pml.streams.cli.train import Learner
 from pml.streams.learning import artefacts
 from pml.streams.learning.curve_plot import draw_curve
 from pml.streams.learning.openings import FILE, count_opening
@@ -44,6 +46,20 @@ def test_a_model_is_kept_with_all_that_is_known_of_it(tmp_path: Path) -> None:
     assert [each.manifest["test"]["openings"] for each in (trained, again)] == [1, 2]
     assert again.manifest["test"]["hash"] == trained.manifest["test"]["hash"]
     assert again.manifest["data"]["hash"] == trained.manifest["data"]["hash"]
+
+
+def test_a_learner_that_was_asked_for_serves_however_good_it_is(tmp_path: Path) -> None:
+    source = from_file(write_export(tmp_path / "traces.npz"), Known(), "local")
+    wish = Wish(seed=1, learner="popularity")
+    trained = train(source, EMBEDDING, tmp_path / "models", wish, Phases())
+    assert (trained.manifest["serves"], trained.manifest["baseline"]) == ("popularity", "markov_1")
+    assert trained.manifest["reason"] == "popularity was asked for"
+    model, _ = artefacts.load(tmp_path / "models", trained.manifest["model_id"], EMBEDDING)
+    assert model.candidates(["files:read"], "") == trained.model.candidates(["files:read"], "")
+
+
+def test_the_command_line_names_every_learner() -> None:
+    assert set(get_args(Learner)) == set(LEARNERS)
 
 
 def test_nothing_is_looked_at_where_nothing_is_kept_for_the_end(tmp_path: Path) -> None:

@@ -1,0 +1,204 @@
+"""`pml demo --learn`: sessions are recorded, a model is trained on them, and others are played with it.
+
+Three times the same held-out sessions: nothing predicted, by the best baseline, by the model. Both were
+trained on the same recorded sessions, each in a process of its own as `pml train` is for everybody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import orjson
+
+from pml.schemas.calls import task_value
+from pml.schemas.errors import PMLError
+from pml.schemas.events import SpeculationStarted, TaskCompleted
+from pml.schemas.identifiers import DEFAULT_TENANT
+from pml.schemas.workflow import Options
+from pml.streams.client import EventConsumer, IntentProducer, ResultReader, wait_for_run
+from pml.streams.demo.comparison import Outcome, TaskResult
+from pml.streams.demo.learning_report import LearningReport, Way, WayPlayed
+from pml.streams.demo.play import until_stored
+from pml.streams.demo.runs import RUN_TIMEOUT_S
+from pml.streams.demo.sessions import DemoSession, draw_sessions
+from pml.streams.demo.stage import Stage
+from pml.streams.learning.promotion import promote
+from pml.streams.local.supervisor import supervised
+from pml.streams.settings import Settings
+from pml.streams.threshold_overrides import chosen_context, publish_override
+
+# An agent thinks before it calls again; real ones for longer.
+THINKS_S = 0.5
+TRAINING_TIMEOUT_S = 300
+PRINCIPAL = "demo"
+EVERYWHERE = chosen_context(DEFAULT_TENANT, None, None, None)
+PREDICTED = ("speculation", "joined")
+KINDS_COUNTED = (SpeculationStarted.TYPE, TaskCompleted.TYPE)
+
+Say = Callable[[str], None]
+
+
+class TrainingFailed(PMLError):
+    """`pml train` ended with an error."""
+
+    code = "TRAINING_FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How many sessions are recorded and how many are then played; the rest is told in the report.
+
+    `threshold`: an override of the confidence at which calls begin; `latency_ms`: see `Stage`.
+    """
+
+    recorded: int = 40
+    played: int = 20
+    seed: int = 1
+    threshold: float | None = None
+    latency_ms: int = 0
+
+
+class Player:
+    """Plays sessions, one after another, as an agent does that waits for each answer and then thinks."""
+
+    def __init__(self, settings: Settings, producer: IntentProducer, results: ResultReader) -> None:
+        self._settings, self._producer, self._results = settings, producer, results
+        self.run_ids: list[str] = []
+
+    async def play(
+        self, session: DemoSession, name: str, speculation: Literal["on", "off"], thinks_s: float
+    ) -> tuple[float, list[Outcome]]:
+        """How long somebody waited for it, in ms, and what each of its workflows came to."""
+        waited_ms, outcomes = 0.0, []
+        for number, workflow in enumerate(session.steps):
+            await asyncio.sleep(thinks_s if number else 0)
+            options = Options(speculation=speculation)
+            began = time.perf_counter()
+            submission = await self._producer.start_run(
+                workflow.model_copy(update={"options": options}),
+                session_id=name,
+                request=session.request,
+                principal=PRINCIPAL,
+            )
+            summary = await wait_for_run(self._settings, submission, timeout_s=RUN_TIMEOUT_S)
+            waited_ms += (time.perf_counter() - began) * 1_000
+            self.run_ids.append(summary.run_id)
+            tasks = {name: await self._result(task) for name, task in summary.results.items()}
+            outcomes.append(Outcome(summary.status, tasks, ""))
+        return waited_ms, outcomes
+
+    async def _result(self, task: Any) -> TaskResult:
+        if task.result_ref is None:
+            return TaskResult(task.status, error_code=str(task.error["code"]) if task.error else None)
+        return TaskResult(task.status, task_value(await self._results.read(task.result_ref)))
+
+
+async def learn(stage: Stage, plan: Plan, say: Say) -> LearningReport:
+    """Record, train, play and compare, on a stack of the demo's own.
+
+    Raises:
+        TrainingFailed: `pml train` did not make a model.
+        PMLError: the stack did not come up, or a run did not end.
+    """
+    say("building the folder that the sessions read")
+    await asyncio.to_thread(stage.set_up)
+    sessions = draw_sessions(plan.recorded + plan.played, plan.seed)
+    with stage.environment():
+        async with (
+            supervised(stage.settings, say),
+            IntentProducer(stage.settings) as producer,
+            ResultReader(stage.settings) as results,
+        ):
+            player = Player(stage.settings, producer, results)
+            return await _learn(player, stage.settings, plan, sessions, say)
+
+
+async def _learn(
+    player: Player, settings: Settings, plan: Plan, sessions: Sequence[DemoSession], say: Say
+) -> LearningReport:
+    for number, session in enumerate(sessions[: plan.recorded], 1):
+        say(f"recording session {number} of {plan.recorded}")
+        await player.play(session, f"recorded-{number}", "off", 0)
+    await until_stored(settings, player.run_ids)
+    say("training on what was recorded")
+    model = await _trained(settings, plan)
+    say(f"training the best baseline, {model['baseline']}")
+    baseline = await _trained(settings, plan, model["baseline"])
+    if plan.threshold is not None:
+        await publish_override(settings, EVERYWHERE, plan.threshold, PRINCIPAL)
+    held_out = sessions[plan.recorded :]
+    ways: list[WayPlayed] = []
+    for way, manifest in (("no prediction", None), ("baseline", baseline), ("model", model)):
+        if manifest is not None:
+            await promote(settings, manifest["model_id"], PRINCIPAL)
+        ways.append(await _played(player, settings, Way(way, manifest), (held_out, sessions[0]), say))
+    return LearningReport(asdict(plan), model, tuple(ways))
+
+
+async def _trained(settings: Settings, plan: Plan, learner: str | None = None) -> dict[str, Any]:
+    """The manifest of a model that `pml train` made.
+
+    Raises:
+        TrainingFailed: it made none.
+    """
+    wanted = ("--learner", learner) if learner else ()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "pml.streams.cli", "train", "--no-promote", "--json"),
+        *("--seed", str(plan.seed), *wanted),
+        env={**os.environ, **settings.environment()},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(TRAINING_TIMEOUT_S):
+            output, errors = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode != 0:
+        raise TrainingFailed(f"pml train: {errors.decode(errors='replace').strip()[-500:]}")
+    manifest: dict[str, Any] = orjson.loads(output)
+    return manifest
+
+
+async def _played(
+    player: Player,
+    settings: Settings,
+    way: Way,
+    sessions: tuple[Sequence[DemoSession], DemoSession],
+    say: Say,
+) -> WayPlayed:
+    held_out, known = sessions
+    speculation: Literal["on", "off"] = "off" if way.manifest is None else "on"
+    say(f"{way.name}: warming up with a session that was recorded")
+    await player.play(known, f"{way.key}-warm-up", speculation, THINKS_S)
+    waited_ms, outcomes = [], []
+    for number, session in enumerate(held_out, 1):
+        say(f"{way.name}: session {number} of {len(held_out)}")
+        took_ms, came_to = await player.play(session, f"{way.key}-{number}", speculation, THINKS_S)
+        waited_ms.append(took_ms)
+        outcomes.append(came_to)
+    names = {f"{way.key}-{number}" for number in range(1, len(held_out) + 1)}
+    return WayPlayed(way, tuple(waited_ms), tuple(outcomes), *await _counted(settings, names))
+
+
+async def _counted(settings: Settings, names: set[str]) -> tuple[int, int, int]:
+    """Calls of these sessions, those begun because they were predicted, and those served so."""
+    calls = begun = hits = 0
+    async with EventConsumer(settings, until_end=True, types=KINDS_COUNTED) as events:
+        async for event in events:
+            if event.session_id not in names:
+                continue
+            if isinstance(event.data, SpeculationStarted):
+                begun += event.data.kind == "prediction"
+            else:
+                calls += 1
+                hits += getattr(event.data, "served_by", "") in PREDICTED
+    return calls, begun, hits
