@@ -22,6 +22,7 @@ Say = Callable[[str], None]
 
 
 def demo(
+    *,
     repository: Annotated[
         Path,
         typer.Option("--repository", help="The git repository that the workflows read.", file_okay=False),

@@ -51,7 +51,7 @@ class WayPlayed:
 
 @dataclass(frozen=True, slots=True)
 class LearningReport:
-    """All ways in which the same sessions were played, the first without predictions; `plan`: as asked for."""
+    """All ways in which the same sessions were played, the first without predictions, as `plan` says."""
 
     plan: Mapping[str, Any]
     model: Mapping[str, Any]
