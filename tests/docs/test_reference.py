@@ -239,7 +239,7 @@ def test_the_exit_code_of_each_error_of_the_command_line() -> None:
     for module in (
         *("streams.local.supervisor", "streams.run_history", "streams.worker"),
         *("streams.gateway.tokens", "streams.requeue", "streams.learning.training"),
-        *("streams.learning.artefacts", "streams.bridge.predict"),
+        *("streams.learning.artefacts", "streams.bridge.predict", "streams.demo.learning"),
     ):
         import_module(f"pml.{module}")
     found = {
