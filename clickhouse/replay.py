@@ -31,7 +31,26 @@ def stored_rows(
     if session is not None:
         sql += " AND tenant = {tenant:String} AND session_id = {session:String}"
         parameters |= {"tenant": session[0], "session": session[1]}
+    sql += " ORDER BY log_offset, session_id"
+    return _rows(store, sql, parameters)
+
+
+def stored_page(store: Store, after: tuple[int, int], events: int) -> list[tuple[Any, ...]]:
+    """The next rows of `EVENT_COLUMNS` after a partition and offset, in this order, at most so many.
+
+    Raises:
+        StoreUnavailable, QueryError
+    """
+    sql = (
+        f"SELECT {', '.join(EVENT_COLUMNS)} FROM {EVENTS_TABLE} FINAL WHERE "
+        "(partition, log_offset) > ({partition:Int32}, {offset:Int64}) "
+        "ORDER BY partition, log_offset LIMIT {events:UInt32}"
+    )
+    return _rows(store, sql, {"partition": after[0], "offset": after[1], "events": events})
+
+
+def _rows(store: Store, sql: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
     limits = Limits(rows=ROWS_MAX, time_s=300.0, result_bytes=CHUNK_BYTES_MAX)
-    rows = store.query(f"{sql} ORDER BY log_offset, session_id", parameters, limits).rows
+    rows = store.query(sql, parameters, limits).rows
     at = EVENT_COLUMNS.index("occurred_at")
     return [(*row[:at], datetime.fromisoformat(row[at]), *row[at + 1 :]) for row in rows]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -15,6 +15,9 @@ EVENT_COLUMNS = (
     *("occurred_at", "principal", "command_id", "traceparent"),
     *("cause_topic", "cause_partition", "cause_offset", "data"),
 )
+
+
+_AS_THEY_ARE = ("tenant", "principal", "session_id", "epoch", "seq", "type", "version")
 
 
 def event_row(partition: int, event: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -39,6 +42,23 @@ def event_row(partition: int, event: Mapping[str, Any]) -> tuple[Any, ...]:
         cause.get("offset", 0),
         orjson.dumps(event["data"]).decode(),
     )
+
+
+def event_fields(row: Sequence[Any]) -> dict[str, Any]:
+    """An event's JSON object again, of the values of `EVENT_COLUMNS`; all but its id."""
+    stored = dict(zip(EVENT_COLUMNS, row, strict=True))
+    found = {name: stored[name] for name in _AS_THEY_ARE}
+    optional = {name: stored[name] for name in ("run_id", "command_id", "traceparent") if stored[name]}
+    if stored["cause_topic"]:
+        optional["cause"] = {name: stored[f"cause_{name}"] for name in ("topic", "partition", "offset")}
+    at = stored["occurred_at"].astimezone(UTC)
+    return {
+        **found,
+        **optional,
+        "offset": stored["log_offset"],
+        "occurred_at": at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "data": orjson.loads(stored["data"]),
+    }
 
 
 THRESHOLDS_TABLE = "thresholds_raw"

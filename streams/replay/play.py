@@ -68,8 +68,8 @@ async def replay(
         sessions.fold(entry)
         if accounts is not None:
             accounts.fold(entry)
-        if rows is not None:
-            await asyncio.to_thread(rows.fold, entry)
+        if rows is not None and rows.fold(entry):
+            await asyncio.to_thread(rows.compare, entry.partition)
         on_event()
     await _finish(report, sessions, accounts, rows)
     return report

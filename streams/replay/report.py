@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple
 
+import orjson
+
 SHOWN_MAX = 120
+NONE = "none"
 Verdict = Literal["same", "different", "not compared"]
 
 
@@ -65,6 +68,22 @@ class Comparison:
     def as_dict(self) -> dict[str, Any]:
         """What `--json` prints of it."""
         return {**asdict(self), "verdict": self.verdict}
+
+
+def json_difference(name: str, expected: str, found: str) -> tuple[str, str, str]:
+    """Where two JSON texts part first, as `data.error.code`, and what each has there, `none` for nothing."""
+    one, other, path = orjson.loads(expected), orjson.loads(found), [name]
+    while isinstance(one, dict) and isinstance(other, dict):
+        keys = [key for key in sorted({*one, *other}) if one.get(key, NONE) != other.get(key, NONE)]
+        if not keys:  # the same values in another order, or written otherwise
+            return name, expected, found
+        path.append(keys[0])
+        one, other = one.get(keys[0], NONE), other.get(keys[0], NONE)
+    return ".".join(path), _json(one), _json(other)
+
+
+def _json(value: Any) -> str:
+    return NONE if value is NONE else orjson.dumps(value).decode()
 
 
 def shown(expected: Any, found: Any) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pml.clickhouse.rows import EVENT_COLUMNS, event_row
-from pml.streams.replay.report import Comparison, Place
+from pml.streams.replay.report import Comparison, Place, json_difference
 from pml.streams.replay.sources import LogEntry
 
 # Events of a partition that are compared with one query.
@@ -24,25 +24,32 @@ class RowsReplay:
         stored: the rows of a partition between two offsets, both included, in order.
         committed: up to which offset (not included) the sink has committed each partition. What is missing
             from there on is lag, not a difference.
+        whole: whether the source begins with the log; else rows before its first event are not looked at.
     """
 
-    def __init__(self, stored: StoredRows, committed: Mapping[int, int]) -> None:
+    def __init__(self, stored: StoredRows, committed: Mapping[int, int], *, whole: bool = True) -> None:
         self.comparison = Comparison("clickhouse")
         self._stored = stored
         self._committed = committed
         self._chunks: dict[int, list[LogEntry]] = defaultdict(list)
         self._after: dict[int, int] = defaultdict(lambda: -1)
         self._behind = 0
+        self._whole = whole
 
-    def fold(self, entry: LogEntry) -> None:
-        """One counted event, in the order of its partition. Asks the store where a chunk is full."""
+    def fold(self, entry: LogEntry) -> bool:
+        """One counted event, in the order of its partition; whether there are enough to `compare`."""
+        if not self._whole:
+            self._after.setdefault(entry.partition, entry.event.offset - 1)
         if not entry.event.session_id:
-            return
+            return False
         self.comparison.folded += 1
         chunk = self._chunks[entry.partition]
         chunk.append(entry)
-        if len(chunk) >= CHUNK_EVENTS:
-            self._flush(entry.partition, entry.event.offset)
+        return len(chunk) >= CHUNK_EVENTS
+
+    def compare(self, partition: int) -> None:
+        """Compare what was folded of a partition; asks the store."""
+        self._flush(partition, self._chunks[partition][-1].event.offset)
 
     def finish(self, last_offsets: Mapping[int, int]) -> None:
         """Compare what is left, up to the last offset that the source knows of each partition."""
@@ -76,7 +83,12 @@ class RowsReplay:
         written = event_row(entry.partition, entry.fields)
         for column, expected, found in zip(EVENT_COLUMNS, written, row, strict=True):
             if expected != found:
-                self.comparison.differs(entry.place, column, str(expected), str(found))
+                name, *values = (
+                    json_difference(column, expected, found)
+                    if column == "data"
+                    else (column, str(expected), str(found))
+                )
+                self.comparison.differs(entry.place, name, *values)
                 return
 
     def _missing(self, entry: LogEntry) -> None:

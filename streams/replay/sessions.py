@@ -14,6 +14,8 @@ from pml.streams.replay.sources import LogEntry
 
 # A state takes some 10 KB. One that was pushed out is not folded on; the report says how many.
 STATES_KEPT = 10_000
+# Names of lives that are not folded on: each takes some 100 bytes.
+LOST_KEPT = 100_000
 
 
 class SessionsReplay:
@@ -22,18 +24,23 @@ class SessionsReplay:
     Args:
         live: control records of the live table by their keys.
         states_kept: how many states are held at once; those used longest ago go first.
+        whole: whether the source begins with the log; else lives that began before it are passed over.
 
     Raises:
         LogCorrupted: a live record is of an unknown version.
     """
 
-    def __init__(self, live: Mapping[bytes, bytes], states_kept: int = STATES_KEPT) -> None:
+    def __init__(
+        self, live: Mapping[bytes, bytes], states_kept: int = STATES_KEPT, *, whole: bool = True
+    ) -> None:
         self.comparison = Comparison("sessions")
         self._live = dict(live)
         self._kept = states_kept
         self._states: OrderedDict[bytes, Session] = OrderedDict()
-        self._lost: set[bytes] = set()
-        self._forgotten = 0
+        self._lost: OrderedDict[bytes, None] = OrderedDict()
+        # Of a life that is not known any more, another event than its first says nothing.
+        self._sure = whole
+        self._forgotten = self._begun_before = 0
 
     def fold(self, entry: LogEntry) -> None:
         """One counted event, in the order of its partition; a gap in `seq` is a difference."""
@@ -42,7 +49,8 @@ class SessionsReplay:
             return
         name = session_key(event.tenant, event.session_id)
         key = life_key(entry.partition, Life(name, event.epoch))
-        if key in self._lost:
+        if key in self._lost or not (self._sure or event.seq == 0 or key in self._states):
+            self._pass_over(key)
             return
         try:
             session = evolve(self._states.get(key), event)
@@ -59,6 +67,11 @@ class SessionsReplay:
         if self._live:
             self.comparison.notes.append(
                 f"{len(self._live)} live records end with events that the source does not have"
+            )
+        if self._begun_before:
+            self.comparison.notes.append(
+                f"{self._begun_before} sessions began before the first event that was read, or could not be "
+                "kept in mind; they are not folded"
             )
         if self._forgotten:
             self.comparison.notes.append(f"{self._forgotten} states found no room and were not folded on")
@@ -80,6 +93,14 @@ class SessionsReplay:
             self._lose(next(iter(self._states)))
             self._forgotten += 1
 
+    def _pass_over(self, key: bytes) -> None:
+        if key not in self._lost:
+            self._begun_before += 1
+            self._lose(key)
+
     def _lose(self, key: bytes) -> None:
         self._states.pop(key, None)
-        self._lost.add(key)
+        self._lost[key] = None
+        if len(self._lost) > LOST_KEPT:
+            self._lost.popitem(last=False)
+            self._sure = False

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
+from pml.clickhouse.client import Store
+from pml.clickhouse.replay import stored_page
+from pml.clickhouse.rows import event_fields
 from pml.schemas.codec import decode_event, encode, open_envelope, upcast
-from pml.schemas.errors import PMLError, UndecodableRecord
+from pml.schemas.errors import LogCorrupted, PMLError, UndecodableRecord
 from pml.schemas.events import EVENTS, Event
-from pml.schemas.identifiers import session_key
+from pml.schemas.identifiers import event_id, session_key
+from pml.schemas.times import from_rfc3339
 from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.connection import client_options, partition_for
 from pml.streams.log.reader import counted, counted_event
 from pml.streams.log.tail import Tails
 from pml.streams.replay.report import Place
 from pml.streams.settings import Settings
+
+BEFORE_ALL = (-1, -1)
+PAGE_EVENTS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +68,50 @@ def read_lines(lines: Iterable[bytes]) -> Iterable[LogEntry]:
         if event.session_id:
             partition = partition_for(session_key(event.tenant, event.session_id))
             yield log_entry(partition, event, encode(event))
+
+
+async def read_store(store: Store) -> AsyncIterator[LogEntry]:
+    """The entries of the store as it is now, partition by partition, page by page.
+
+    Raises:
+        StoreUnavailable, QueryError
+        LogCorrupted: an event that this release cannot read.
+    """
+    after = BEFORE_ALL
+    while rows := await asyncio.to_thread(stored_page, store, after, PAGE_EVENTS):
+        for row in rows:
+            yield _stored_entry(row)
+        after = (rows[-1][0], rows[-1][1])
+
+
+def _stored_entry(row: tuple[Any, ...]) -> LogEntry:
+    partition, fields = row[0], event_fields(row)
+    life = (fields["tenant"], fields["session_id"], fields["epoch"], fields["seq"])
+    name = event_id(*life) if fields["session_id"] else f"partition/{partition}:{fields['offset']}"
+    value = orjson.dumps({**fields, "id": name})
+    try:
+        return log_entry(partition, decode_event(value), value)
+    except PMLError as error:
+        raise LogCorrupted(f"the store has an event that cannot be read: {name}: {error.message}") from error
+
+
+async def within(
+    entries: AsyncIterator[LogEntry], since_ms: int | None, until_ms: int | None
+) -> AsyncIterator[LogEntry]:
+    """Of each partition what lies from the first event at or after `since_ms` to the last before `until_ms`.
+
+    A stretch without holes: clocks of two leaders may differ, and order is that of the log.
+    """
+    begun: set[int] = set()
+    ended: set[int] = set()
+    async for entry in entries:
+        at_ms = from_rfc3339(entry.event.occurred_at)
+        if since_ms is None or at_ms >= since_ms:
+            begun.add(entry.partition)
+        if until_ms is not None and at_ms >= until_ms:
+            ended.add(entry.partition)
+        if entry.partition in begun and entry.partition not in ended:
+            yield entry
 
 
 async def read_log(settings: Settings) -> AsyncIterator[LogEntry]:

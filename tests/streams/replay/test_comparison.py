@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
-from pml.clickhouse.rows import EVENT_COLUMNS, event_row
+import pytest
+
+from pml.clickhouse.rows import EVENT_COLUMNS, event_fields, event_row
 from pml.processors.speculation.metrics import Totals, encode_totals, observe
 from pml.processors.workflow import Session, evolve
 from pml.schemas.codec import encode
@@ -14,10 +17,10 @@ from pml.schemas.times import to_rfc3339
 from pml.streams.connection import partition_for
 from pml.streams.orchestrator.table import Life, life_key, write_session
 from pml.streams.replay.accounts import AccountsReplay
-from pml.streams.replay.report import shown
+from pml.streams.replay.report import json_difference, shown
 from pml.streams.replay.rows import RowsReplay
 from pml.streams.replay.sessions import SessionsReplay
-from pml.streams.replay.sources import LogEntry, read_lines
+from pml.streams.replay.sources import LogEntry, read_lines, within
 from tests.log_writer import (
     START_MS,
     run_completed,
@@ -78,7 +81,8 @@ def compare_rows(found: list[Event], rows: list[tuple[Any, ...]], committed: int
         {PARTITION: committed},
     )
     for entry in entries(found):
-        replay.fold(entry)
+        if replay.fold(entry):
+            replay.compare(entry.partition)
     replay.finish({PARTITION: found[-1].offset})
     return replay
 
@@ -115,6 +119,33 @@ def test_a_gap_in_a_session_is_named_once() -> None:
     assert replay.comparison.differences == 1
     assert replay.comparison.first is not None
     assert (replay.comparison.first.offset, replay.comparison.first.field) == (FIRST + 2, "seq")
+
+
+def test_a_session_that_began_before_what_is_read_is_passed_over_and_told() -> None:
+    replay = SessionsReplay(folded(events(*RUN)), whole=False)
+    for entry in entries(events(*RUN)[1:]):
+        replay.fold(entry)
+    replay.finish()
+    assert (replay.comparison.differences, replay.comparison.verdict) == (0, "not compared")
+    assert replay.comparison.notes[-1].startswith("1 sessions began before")
+
+
+async def test_a_stretch_has_no_holes() -> None:
+    """The third event has an earlier time than the second; order is that of the log."""
+    found = events(*RUN)
+    found[2] = found[2].model_copy(update={"occurred_at": to_rfc3339(START_MS - 5)})
+
+    async def every() -> AsyncIterator[LogEntry]:
+        for entry in entries(found):
+            yield entry
+
+    async def offsets(since_ms: int | None, until_ms: int | None) -> list[int]:
+        return [entry.event.offset - FIRST async for entry in within(every(), since_ms, until_ms)]
+
+    assert await offsets(None, None) == [0, 1, 2, 3]
+    assert await offsets(START_MS + 1, None) == [1, 2, 3]
+    assert await offsets(None, START_MS + 3) == [0, 1, 2]
+    assert await offsets(START_MS + 1, START_MS + 3) == [1, 2]
 
 
 def test_states_that_find_no_room_are_told() -> None:
@@ -168,12 +199,12 @@ def test_rows_are_the_same() -> None:
     assert (replay.comparison.verdict, replay.comparison.compared) == ("same", len(RUN))
 
 
-def test_the_first_column_that_differs_is_named() -> None:
+def test_the_first_field_that_differs_is_named() -> None:
     altered = rows_of(events(*RUN))
     altered[1] = (*altered[1][:-1], "{}")
     first = compare_rows(events(*RUN), altered).comparison.first
     assert first is not None
-    assert (first.offset, first.field, first.found) == (FIRST + 1, "data", "{}")
+    assert (first.offset, first.field, first.found) == (FIRST + 1, "data.arguments", "none")
 
 
 def test_a_missing_row_is_a_difference_only_where_the_sink_has_been() -> None:
@@ -191,6 +222,29 @@ def test_a_row_that_the_log_has_not_is_a_difference() -> None:
     first = compare_rows([found[0], *found[2:]], rows_of(found)).comparison.first
     assert first is not None
     assert (first.offset, first.field) == (FIRST + 1, "row")
+
+
+@pytest.mark.parametrize(
+    ("expected", "found", "told"),
+    [
+        ('{"a":1,"b":{"c":2}}', '{"a":1,"b":{"c":3}}', ("data.b.c", "2", "3")),
+        ('{"a":1}', '{"a":1,"b":null}', ("data.b", "none", "null")),
+        ('{"a":[1,2]}', '{"a":[1]}', ("data.a", "[1,2]", "[1]")),
+        ('{"a":1}', '{"a": 1}', ("data", '{"a":1}', '{"a": 1}')),
+    ],
+)
+def test_the_field_of_an_event_that_differs_is_named(
+    expected: str, found: str, told: tuple[str, ...]
+) -> None:
+    assert json_difference("data", expected, found) == told
+
+
+def test_an_event_comes_back_from_its_row_as_it_was() -> None:
+    for entry in entries(events(*RUN)):
+        kept = {name: value for name, value in entry.fields.items() if name != "id" and value is not None}
+        found = event_fields(event_row(entry.partition, entry.fields))
+        assert found.pop("principal") == kept.pop("principal", "")
+        assert found == kept
 
 
 def test_long_values_are_shown_where_they_part() -> None:

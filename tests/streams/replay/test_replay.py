@@ -121,11 +121,19 @@ def test_what_is_altered_is_named(settings: Settings, tmp_path: Path) -> None:
     copy.write_text(dumped.stdout)
     assert verified("--from", str(copy), code=0)["clickhouse"]["verdict"] == "same"
 
+    from_store = verified("--from", "clickhouse", code=0)
+    assert (from_store["sessions"]["compared"], from_store["sessions"]["verdict"]) == (2, "same")
+    late = verified("--since", "2100-01-01", code=0)
+    assert {item["folded"] for item in late.values()} == {0}
+
     lines = [event.model_dump(exclude_none=True) for event in events]
     lines[2]["data"]["duration_ms"] = 77_777.0
     copy.write_bytes(b"\n".join(orjson.dumps(line) for line in lines))
     named = first(verified("--from", str(copy), code=1)["clickhouse"])
-    assert (named["key"], named["offset"], named["field"]) == (events[2].id, events[2].offset, "data")
+    assert (named["key"], named["offset"], named["field"]) == (
+        *(events[2].id, events[2].offset),
+        "data.duration_ms",
+    )
 
     state: Session | None = None
     for event in events[:4]:
