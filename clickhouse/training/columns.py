@@ -14,6 +14,7 @@ TRACE_WORDS = {
     "workflow_type": "workflow_type",
     "capability": "capability_id",
     "intent": "intent",
+    "request": "request",
     "error_type": "error",
     "error_code": "error_code",
 }

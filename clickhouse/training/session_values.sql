@@ -1,7 +1,7 @@
 -- The latest runs that ended in sessions that somebody named, with the values that they took and gave.
 SELECT
     r.session_id AS session_id, r.epoch AS epoch, r.run_id AS run_id, r.capability_id AS capability_id,
-    if(q.request = '', r.intent, q.request) AS request,
+    if(q.told = '', r.intent, q.told) AS request,
     if(length(r.initial_context) > {value_bytes:UInt32}, '', r.initial_context) AS context,
     arrayMap(
         task -> (
@@ -15,8 +15,8 @@ SELECT
 FROM traces AS r
 LEFT JOIN
 (
-    SELECT tenant, session_id, epoch, run_id, any(JSONExtractString(data, 'request')) AS request
-    FROM events_raw
+    SELECT tenant, session_id, epoch, run_id, any(request) AS told
+    FROM runs_raw
     WHERE tenant = {tenant:String} AND type = 'run.started' AND session_id != run_id
     GROUP BY tenant, session_id, epoch, run_id
 ) AS q ON q.tenant = r.tenant AND q.session_id = r.session_id AND q.epoch = r.epoch AND q.run_id = r.run_id

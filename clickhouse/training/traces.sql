@@ -1,12 +1,13 @@
 -- One row for each run that has ended, in the order in which they ended in their partition.
 --
 -- group  Near-duplicates: the same capability called with the same arguments, in whatever order its tasks ended.
+-- request  What the client said that the user wants; else what the run was for.
 -- side   0 training, 1 validation, 2 test; by group and seed alone, so a trace that is exported again, with
 --        others that came since, lies where it lay.
 SELECT
-    tenant, session_id, epoch, run_id, partition, log_offset,
+    r.tenant AS tenant, r.session_id AS session_id, r.epoch AS epoch, r.run_id AS run_id, partition, log_offset,
     started_at, ended_at, duration_ms,
-    intent, workflow_type, capability_id,
+    intent, if(q.told = '', intent, q.told) AS request, workflow_type, capability_id,
     success, ifNull(error_type, '') AS error, error_code,
     exploratory, priority, scores, initial_context,
     cityHash64(
@@ -18,8 +19,15 @@ SELECT
         0
     )) AS side,
     task_results AS tasks
-FROM traces
-WHERE ({tenant:String} = '' OR tenant = {tenant:String})
+FROM traces AS r
+LEFT JOIN
+(
+    SELECT tenant, session_id, epoch, run_id, any(request) AS told
+    FROM runs_raw
+    WHERE type = 'run.started' AND request != '' AND ({tenant:String} = '' OR tenant = {tenant:String})
+    GROUP BY tenant, session_id, epoch, run_id
+) AS q ON q.tenant = r.tenant AND q.session_id = r.session_id AND q.epoch = r.epoch AND q.run_id = r.run_id
+WHERE ({tenant:String} = '' OR r.tenant = {tenant:String})
     AND ended_at >= parseDateTime64BestEffort({since:String}, 6, 'UTC')
     AND ended_at < parseDateTime64BestEffort({until:String}, 6, 'UTC')
 ORDER BY partition, log_offset, run_id

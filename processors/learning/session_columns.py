@@ -1,8 +1,9 @@
 """Sessions out of the columns of a training set (docs/guide/training-set.md): no object a run.
 
 A session goes on from run to run: its items are what the runs were, in the order in which they ended. A run
-of several calls is its capability, a run of one is the tool of that. Of the request is visible, before an
-item, what the run before it was for: what the next one is for nobody knows until it begins.
+of several calls is its capability, a run of one is the tool of that. Visible is, before an item, what a
+client said with the run before it that the user wants, else what that run was for: what the next one is for
+nobody knows until it begins.
 """
 
 from __future__ import annotations
@@ -87,8 +88,9 @@ def _visible(columns: Columns, runs: Places, starts: Places) -> tuple[tuple[str,
     """The texts, and for each item the row of what was visible before it."""
     if len(runs) == 0:
         return (), np.zeros(0, dtype=np.int64)
-    words = columns["intent_words"]
-    before = np.roll(columns["intent"][runs], 1)
+    name = "request" if "request" in columns else "intent"  # files of before have no requests
+    words = columns[f"{name}_words"]
+    before = np.roll(columns[name][runs], 1)
     told = words[before] != ""
     told[starts] = False
     used, rows = np.unique(before[told], return_inverse=True)

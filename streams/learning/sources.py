@@ -32,6 +32,9 @@ COLUMNS = (
     *("offsets", "tool", "tool_words", "call_mocked"),
 )
 
+# A file that an earlier release wrote has none.
+REQUESTS = ("request", "request_words")
+
 Columns = dict[str, NDArray[Any]]
 
 
@@ -87,7 +90,7 @@ def from_file(file: Path, known: Known, tenant: str) -> Source:
     """
     try:
         with np.load(file, allow_pickle=False) as stored:
-            columns = {name: stored[name] for name in COLUMNS}
+            columns = {name: stored[name] for name in (*COLUMNS, *REQUESTS) if name in {*COLUMNS, *stored}}
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be read: {error.strerror or error}") from None
     except (ValueError, KeyError, zipfile.BadZipFile) as error:

@@ -22,6 +22,8 @@ POLL_MS = 250
 REQUEST_TIMEOUT_S = 1.5
 # A broker that was killed is back within 5 s; one that is silent for this long is away.
 SILENCE_S = 30.0
+# Between two questions; where more time has gone by, it is this process that was paused.
+ASKED_AGAIN_S = 2 * REQUEST_TIMEOUT_S
 
 log = structlog.get_logger("pml.orchestrator.catalog")
 
@@ -49,7 +51,8 @@ class CatalogFollower:
         self._report = report
         self._new_consumer = new_consumer
         self._consumer: Any = None
-        self._heard_at = float("-inf")
+        self._heard_at = self._asked_at = float("-inf")
+        self._silent_s = 0.0
         self._moved = asyncio.Condition()
 
     async def start(self) -> None:
@@ -60,7 +63,7 @@ class CatalogFollower:
         await self._consumer.start()
         self._consumer.assign([self._pair])
         await self._consumer.seek_to_beginning(self._pair)
-        self._heard_at = _now_s()
+        self._heard()
 
     async def stop(self) -> None:
         """Close the consumer."""
@@ -89,7 +92,7 @@ class CatalogFollower:
             for record in found:
                 await self._take(record)
             if found:
-                self._heard_at = _now_s()
+                self._heard()
             elif _now_s() - self._heard_at > CONTACT_S / 4:
                 await self._listen()
             async with self._moved:
@@ -113,10 +116,17 @@ class CatalogFollower:
         with suppress(KafkaError, TimeoutError):
             async with asyncio.timeout(REQUEST_TIMEOUT_S):
                 await self._consumer.end_offsets([self._pair])
-            self._heard_at = _now_s()
-        silent_s = _now_s() - self._heard_at
-        if silent_s > SILENCE_S:
-            raise BrokerUnavailable(f"the broker of the catalog is silent for {silent_s:.0f} s")
+            self._heard()
+            return
+        now_s = _now_s()
+        self._silent_s += min(now_s - self._asked_at, ASKED_AGAIN_S)
+        self._asked_at = now_s
+        if self._silent_s > SILENCE_S:
+            raise BrokerUnavailable(f"the broker of the catalog is silent for {self._silent_s:.0f} s")
+
+    def _heard(self) -> None:
+        self._heard_at = self._asked_at = _now_s()
+        self._silent_s = 0.0
 
     async def _take(self, record: Any) -> None:
         kind, _, name = (record.key or b"").decode(errors="replace").partition("/")

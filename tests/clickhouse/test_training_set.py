@@ -105,6 +105,18 @@ def test_the_columns_say_what_the_view_says(store: Store) -> None:
     assert len(arrays["run_id"]) == 40
 
 
+def test_what_a_client_said_goes_before_what_a_run_was_for(store: Store) -> None:
+    session = History("ses_asked", 0, 90_000, 90_000)
+    session.add(h.run_started(intent="look", request="all of it"), "run_asked")
+    session.add(h.run_completed(), "run_asked")
+    session.insert(store)
+    arrays = read_arrays(store, SELECTION)
+    intents, requests = _texts(arrays, "intent"), _texts(arrays, "request")
+    asked = arrays["run_id"].tolist().index(b"run_asked")
+    assert (intents.pop(asked), requests.pop(asked)) == ("look", "all of it")
+    assert intents == requests
+
+
 def test_near_duplicates_lie_on_one_side_and_stay_there_when_more_runs_end(store: Store) -> None:
     before = read_arrays(store, SELECTION)
     sides = dict(zip(before["run_id"].tolist(), before["side"].tolist(), strict=True))

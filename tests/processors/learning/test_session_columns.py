@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pml.processors.learning.session_columns import EXPLORATORY_WEIGHT, MOCKED_WEIGHT, sessions_of
+from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.traces import NO_TEXT
 
 TOOLS = ("files:read", "git:log", "mail:send")
@@ -125,10 +126,11 @@ def test_what_the_next_run_is_for_is_not_visible_before_it() -> None:
         "calls": [(0, 0)],
     }
     runs = [{**run, "intent": intent, "ended_at_us": place} for place, intent in enumerate((1, 2, 0, 1))]
-    found = sessions_of(columns_of(runs), {})
-    assert [None if row == NO_TEXT else found.texts[row] for row in found.traces.texts.tolist()] == [
-        None,
-        "look",
-        "send",
-        None,
-    ]
+    assert seen(sessions_of(columns_of(runs), {})) == [None, "look", "send", None]
+    requests = {"request": np.array([0, 0, 1, 0], dtype="<i4"), "request_words": np.array(["", "all of it"])}
+    assert seen(sessions_of({**columns_of(runs), **requests}, {})) == [None, None, None, "all of it"]
+
+
+def seen(found: Sessions) -> list[str | None]:
+    """What was visible before each item."""
+    return [None if row == NO_TEXT else found.texts[row] for row in found.traces.texts.tolist()]
