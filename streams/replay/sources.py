@@ -12,7 +12,7 @@ import orjson
 from pml.clickhouse.client import Store
 from pml.clickhouse.replay import stored_page
 from pml.clickhouse.rows import event_fields
-from pml.schemas.codec import decode_event, decode_event_fields, encode
+from pml.schemas.codec import decode_event_fields
 from pml.schemas.errors import LogCorrupted, PMLError, UndecodableRecord
 from pml.schemas.events import Event
 from pml.schemas.identifiers import event_id, session_key
@@ -55,14 +55,14 @@ def read_lines(lines: Iterable[bytes]) -> Iterable[LogEntry]:
         if not line.strip():
             continue
         try:
-            event = decode_event(line)
+            event, fields = decode_event_fields(line)
         except PMLError as error:
             raise UndecodableRecord(
                 f"line {number} is no event of `pml events dump --json`: {error.message}"
             ) from error
         if event.session_id:
             partition = partition_for(session_key(event.tenant, event.session_id))
-            yield LogEntry(partition, *decode_event_fields(encode(event)))
+            yield LogEntry(partition, event, fields)
 
 
 async def read_store(store: Store) -> AsyncIterator[LogEntry]:
