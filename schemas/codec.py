@@ -96,12 +96,20 @@ def decode_event(value: bytes | None) -> Event:
     Raises:
         UndecodableRecord, UnknownMessage: as their names say.
     """
+    return decode_event_fields(value)[0]
+
+
+def decode_event_fields(value: bytes | None) -> tuple[Event, dict[str, Any]]:
+    """An event of the log, and its JSON object in the newest version as it is written.
+
+    Raises:
+        UndecodableRecord, UnknownMessage: as their names say.
+    """
     envelope = open_envelope(value)
     model: type[EventData] = _model(EVENTS, envelope.type)
     fields = upcast(envelope, model.VERSION).fields
-    return _validate(
-        Event, {**fields, "version": model.VERSION, "data": _validate(model, fields.get("data"))}
-    )
+    data = _validate(model, fields.get("data"))
+    return _validate(Event, {**fields, "version": model.VERSION, "data": data}), fields
 
 
 def decode_call(value: bytes | None) -> CallRecord:

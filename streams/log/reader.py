@@ -8,9 +8,9 @@ to be decoded to know; nothing here knows a Kafka client, and a simulator reads 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from pml.schemas.codec import decode_event
+from pml.schemas.codec import decode_event_fields
 from pml.schemas.errors import LogCorrupted, UndecodableRecord, UnknownMessage
 from pml.schemas.events import Event
 
@@ -71,8 +71,17 @@ def counted_event(record: LogRecord) -> Event:
     Raises:
         LogCorrupted: our own log holds what this release cannot read (DESIGN §2, rule 9).
     """
+    return counted_fields(record)[0]
+
+
+def counted_fields(record: LogRecord) -> tuple[Event, dict[str, Any]]:
+    """The event of a record that counts, and its JSON object in the newest version.
+
+    Raises:
+        LogCorrupted: our own log holds what this release cannot read (DESIGN §2, rule 9).
+    """
     try:
-        event = decode_event(record.value)
+        event, fields = decode_event_fields(record.value)
     except (UndecodableRecord, UnknownMessage) as error:
         raise LogCorrupted(
             f"the log cannot be read at offset {record.offset}: {error.message}; "
@@ -85,4 +94,4 @@ def counted_event(record: LogRecord) -> Event:
             f"and {event.offset} in its value",
             offset=record.offset,
         )
-    return event
+    return event, fields

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from pml.processors.workflow import Session, encode_session, evolve
 from pml.schemas.errors import LogCorrupted
-from pml.schemas.identifiers import session_key
+from pml.schemas.identifiers import event_id, session_key
 from pml.streams.orchestrator.table import HEADER, Life, life_key, read_stored
 from pml.streams.replay.report import Comparison
 from pml.streams.replay.sources import LogEntry
@@ -43,10 +43,13 @@ class SessionsReplay:
         self._forgotten = self._begun_before = 0
 
     def fold(self, entry: LogEntry) -> None:
-        """One counted event, in the order of its partition; a gap in `seq` is a difference."""
+        """One counted event, in order; a gap in `seq` or an id that is not its own is a difference."""
         event = entry.event
         if not event.session_id:
             return
+        derived = event_id(event.tenant, event.session_id, event.epoch, event.seq)
+        if event.id != derived:
+            self.comparison.differs(entry.place, "id", derived, event.id)
         name = session_key(event.tenant, event.session_id)
         key = life_key(entry.partition, Life(name, event.epoch))
         if key in self._lost or not (self._sure or event.seq == 0 or key in self._states):

@@ -12,14 +12,14 @@ import orjson
 from pml.clickhouse.client import Store
 from pml.clickhouse.replay import stored_page
 from pml.clickhouse.rows import event_fields
-from pml.schemas.codec import decode_event, encode, open_envelope, upcast
+from pml.schemas.codec import decode_event_fields
 from pml.schemas.errors import LogCorrupted, PMLError, UndecodableRecord
-from pml.schemas.events import EVENTS, Event
+from pml.schemas.events import Event
 from pml.schemas.identifiers import event_id, session_key
 from pml.schemas.times import from_rfc3339
 from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.connection import client_options, partition_for
-from pml.streams.log.reader import counted, counted_event
+from pml.streams.log.reader import counted, counted_fields
 from pml.streams.log.tail import Tails
 from pml.streams.replay.report import Place
 from pml.streams.settings import Settings
@@ -42,11 +42,6 @@ class LogEntry:
         return Place(self.partition, self.event.offset, self.event.id)
 
 
-def log_entry(partition: int, event: Event, value: bytes | None) -> LogEntry:
-    """The entry of an event and the bytes it was read from."""
-    return LogEntry(partition, event, upcast(open_envelope(value), EVENTS[event.type].VERSION).fields)
-
-
 def read_lines(lines: Iterable[bytes]) -> Iterable[LogEntry]:
     """The entries of lines of `pml events dump --json`.
 
@@ -60,14 +55,14 @@ def read_lines(lines: Iterable[bytes]) -> Iterable[LogEntry]:
         if not line.strip():
             continue
         try:
-            event = decode_event(line)
+            event, fields = decode_event_fields(line)
         except PMLError as error:
             raise UndecodableRecord(
                 f"line {number} is no event of `pml events dump --json`: {error.message}"
             ) from error
         if event.session_id:
             partition = partition_for(session_key(event.tenant, event.session_id))
-            yield log_entry(partition, event, encode(event))
+            yield LogEntry(partition, event, fields)
 
 
 async def read_store(store: Store) -> AsyncIterator[LogEntry]:
@@ -90,7 +85,7 @@ def _stored_entry(row: tuple[Any, ...]) -> LogEntry:
     name = event_id(*life) if fields["session_id"] else f"partition/{partition}:{fields['offset']}"
     value = orjson.dumps({**fields, "id": name})
     try:
-        return log_entry(partition, decode_event(value), value)
+        return LogEntry(partition, *decode_event_fields(value))
     except PMLError as error:
         raise LogCorrupted(f"the store has an event that cannot be read: {name}: {error.message}") from error
 
@@ -133,6 +128,6 @@ async def read_log(settings: Settings) -> AsyncIterator[LogEntry]:
             async for records in tail.read(*pair, starts[pair], ends[pair]):
                 for record in records:
                     if counted(record):
-                        yield log_entry(pair[1], counted_event(record), record.value)
+                        yield LogEntry(pair[1], *counted_fields(record))
     finally:
         await tail.stop()

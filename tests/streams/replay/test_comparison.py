@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
+import orjson
 import pytest
 
 from pml.clickhouse.rows import EVENT_COLUMNS, event_fields, event_row
@@ -146,6 +147,26 @@ async def test_a_stretch_has_no_holes() -> None:
     assert await offsets(START_MS + 1, None) == [1, 2, 3]
     assert await offsets(None, START_MS + 3) == [0, 1, 2]
     assert await offsets(START_MS + 1, START_MS + 3) == [1, 2]
+
+
+def test_an_id_that_is_not_its_own_is_named() -> None:
+    found = events(*RUN)
+    found[1] = found[1].model_copy(update={"id": "another"})
+    replay = SessionsReplay({})
+    for entry in entries(found):
+        replay.fold(entry)
+    first = replay.comparison.first
+    assert first is not None
+    assert (replay.comparison.differences, first.offset, first.field) == (1, FIRST + 1, "id")
+    assert first.expected == event_id("local", SESSION, FIRST, 1)
+
+
+def test_what_a_line_has_besides_is_compared_too() -> None:
+    found = events(*RUN)
+    line = orjson.loads(encode(found[1]))
+    line["data"]["added"] = 1
+    (entry,) = read_lines([orjson.dumps(line)])
+    assert entry.fields["data"]["added"] == 1
 
 
 def test_states_that_find_no_room_are_told() -> None:
