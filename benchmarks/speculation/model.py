@@ -98,8 +98,8 @@ class _Run:
             self.due_s = self.now_s + (self._decisions_s[self._layer] if self._decisions_s else 0.0)
 
     def speculate(self, depth: int, concurrent: int) -> None:
-        """Start early what may."""
-        for number, step in enumerate(self._steps):
+        """Start early what may, the nearest layer first."""
+        for number, step in sorted(enumerate(self._steps), key=lambda item: item[1].layer):
             ahead = self._layer < step.layer <= self._layer + depth
             if ahead and len(self._early) < concurrent and self._may_start(number, step):
                 self._early.add(number)
