@@ -18,7 +18,7 @@ import orjson
 
 from pml.schemas.calls import task_value
 from pml.schemas.errors import PMLError
-from pml.schemas.events import SpeculationStarted, TaskCompleted
+from pml.schemas.events import PredictionMade, SpeculationStarted, TaskCompleted
 from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.schemas.workflow import Options
 from pml.streams.client import EventConsumer, IntentProducer, ResultReader, wait_for_run
@@ -39,7 +39,7 @@ TRAINING_TIMEOUT_S = 300
 PRINCIPAL = "demo"
 EVERYWHERE = chosen_context(DEFAULT_TENANT, None, None, None)
 PREDICTED = ("speculation", "joined")
-KINDS_COUNTED = (SpeculationStarted.TYPE, TaskCompleted.TYPE)
+KINDS_COUNTED = (SpeculationStarted.TYPE, TaskCompleted.TYPE, PredictionMade.TYPE)
 
 Say = Callable[[str], None]
 
@@ -189,16 +189,19 @@ async def _played(
     return WayPlayed(way, tuple(waited_ms), tuple(outcomes), *await _counted(settings, names))
 
 
-async def _counted(settings: Settings, names: set[str]) -> tuple[int, int, int]:
-    """Calls of these sessions, those begun because they were predicted, and those served so."""
+async def _counted(settings: Settings, names: set[str]) -> tuple[int, int, int, tuple[float, ...]]:
+    """Calls of these sessions, those begun because they were predicted, those served so, and thresholds."""
     calls = begun = hits = 0
+    thresholds: list[float] = []
     async with EventConsumer(settings, until_end=True, types=KINDS_COUNTED) as events:
         async for event in events:
             if event.session_id not in names:
                 continue
             if isinstance(event.data, SpeculationStarted):
                 begun += event.data.kind == "prediction"
+            elif isinstance(event.data, PredictionMade):
+                thresholds.append(event.data.threshold)
             else:
                 calls += 1
                 hits += getattr(event.data, "served_by", "") in PREDICTED
-    return calls, begun, hits
+    return calls, begun, hits, tuple(thresholds)

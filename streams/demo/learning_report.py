@@ -34,7 +34,10 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class WayPlayed:
-    """What became of the sessions: how long each was waited for, what it came to, and what was predicted."""
+    """What became of the sessions: how long each was waited for, what it came to, and what was predicted.
+
+    `thresholds`: what held at each prediction, in their order.
+    """
 
     way: Way
     waited_ms: tuple[float, ...]
@@ -42,6 +45,7 @@ class WayPlayed:
     calls: int
     begun: int
     hits: int
+    thresholds: tuple[float, ...] = ()
 
     @property
     def wasted(self) -> int:
@@ -93,6 +97,7 @@ def _row(played: WayPlayed) -> dict[str, Any]:
         "begun": played.begun,
         "hits": played.hits,
         "wasted": played.wasted,
+        "thresholds": [played.thresholds[0], played.thresholds[-1]] if played.thresholds else None,
         "waited_ms": round(sum(played.waited_ms), 1),
         "waited_ms_a_session": round(statistics.median(played.waited_ms), 1),
     }
@@ -104,13 +109,14 @@ def show(report: LearningReport, console: Console) -> None:
     title = f"{plan['played']} sessions that were not trained on, in each way the same (seed {plan['seed']})"
     table = Table(title=title, title_justify="left")
     table.add_column("predicted by")
-    for column in ("calls", "begun early", "hits", "wasted", "waited ms", "a session (median)"):
+    for column in ("calls", "begun early", "hits", "wasted", "threshold", "waited ms", "a session (median)"):
         table.add_column(column, justify="right")
     for played in report.ways:
         row = _row(played)
         name = f"{row['way']}: {row['learner']}" if row["learner"] else row["way"]
         counts = (str(row[column]) for column in ("calls", "begun", "hits", "wasted"))
-        table.add_row(name, *counts, f"{row['waited_ms']:.0f}", f"{row['waited_ms_a_session']:.0f}")
+        moved = " → ".join(f"{value:.2f}" for value in row["thresholds"] or ())
+        table.add_row(name, *counts, moved, f"{row['waited_ms']:.0f}", f"{row['waited_ms_a_session']:.0f}")
     console.print(table)
     for text in _remarks(report):
         console.print(text)
@@ -126,8 +132,17 @@ def _remarks(report: LearningReport) -> list[Text]:
         ),
         Text(f"The threshold is {threshold}; wasted: begun, and of no use to anybody.", "dim"),
     ]
+    if _moved(report):
+        told.append(
+            Text("Thresholds learn: a later way began where the one before it had left them.", "yellow")
+        )
     if report.model["serves"] == report.model["baseline"]:
         told.append(Text("The model is the best baseline: nothing learned is surely better.", "yellow"))
     told += [Text(text, "red") for text in report.differences[:20]]
     verdict = ("Everything identical.", "bold green") if report.ok else ("Results differ.", "bold red")
     return [*told, Text.assemble("\n", verdict)]
+
+
+def _moved(report: LearningReport) -> bool:
+    """Whether predictions were held to several thresholds, so that ways do not compare like with like."""
+    return len({threshold for played in report.ways for threshold in played.thresholds}) > 1

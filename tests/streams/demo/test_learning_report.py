@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
@@ -58,3 +59,14 @@ def test_another_result_is_told_and_is_a_failure() -> None:
 def test_that_the_model_is_the_baseline_is_said() -> None:
     found = LearningReport(PLAN, {**MODEL, "serves": "markov_1"}, (played("no prediction", "a"),))
     assert "nothing learned is surely better" in printed(found)
+
+
+def test_thresholds_that_moved_between_the_ways_are_told() -> None:
+    baseline = replace(played("baseline", "a", "markov_1", 3, 1), thresholds=(0.92, 0.85, 0.8))
+    model = replace(played("model", "a", "nearest", 3, 3), thresholds=(0.8, 0.75))
+    found = report(baseline, model)
+    assert [way["thresholds"] for way in found.as_dict()["ways"]] == [[0.92, 0.8], [0.8, 0.75]]
+    text = printed(found)
+    assert "0.92 → 0.80" in text
+    assert "Thresholds learn" in text
+    assert "Thresholds learn" not in printed(report(replace(baseline, thresholds=(0.92, 0.92))))
