@@ -185,6 +185,8 @@ async def _played(
         took_ms, came_to = await player.play(session, f"{way.key}-{number}", speculation, THINKS_S)
         waited_ms.append(took_ms)
         outcomes.append(came_to)
+    # What is begun after the last workflow counts as waste, as after any other.
+    await asyncio.sleep(THINKS_S)
     names = {f"{way.key}-{number}" for number in range(1, len(held_out) + 1)}
     return WayPlayed(way, tuple(waited_ms), tuple(outcomes), *await _counted(settings, names))
 
