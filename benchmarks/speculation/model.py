@@ -4,7 +4,8 @@ A layer is released when everything before it has ended and, where decisions are
 one. Whenever a call ends, reads of the next layers whose arguments are known start early, the nearest layer
 first and each in the order of the definition: at most `concurrent` at a time that nobody waits for, and none
 while a write of an earlier layer, or one that runs, is not done with the same service. A release is served by
-what is there and joins what runs. There is no broker, no orchestrator and no client in it: what PML loses against it is its own cost.
+what is there and joins what runs. There is no broker, no orchestrator and no client in it: what PML loses
+against it is its own cost.
 """
 
 from __future__ import annotations
