@@ -21,6 +21,7 @@ import uvloop
 from pml.schemas.errors import ConfigurationError, PMLError
 from pml.streams.health import Health
 from pml.streams.logs import configure_logging
+from pml.streams.lost_connections import mend_connections
 from pml.streams.reachability import broker_errors
 from pml.streams.settings import Settings
 from pml.streams.telemetry import serve
@@ -107,6 +108,7 @@ def run_worker(settings: Settings, names: Sequence[str]) -> None:
     for name in names:
         load_role(name)
     _keep_what_is_loaded()
+    mend_connections()
     # Faust's consumer threads make their loops by the policy.
     asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     asyncio.run(_until_signalled(settings, names))

@@ -217,7 +217,8 @@ async def check_store(
     give_up = time.monotonic() + STORE_TIMEOUT_S
     new, all_ = _between(since or {}, until or {}), _between({}, until or {})
     while len(stored := await asyncio.to_thread(_stored, workshop, new)) < len(wanted):
-        assert time.monotonic() < give_up, f"ClickHouse has {len(stored)} of {len(wanted)} events"
+        text = f"ClickHouse has {len(stored)} of {len(wanted)} events"
+        assert time.monotonic() < give_up, f"{text}; {workshop.account('sink')}"
         await asyncio.sleep(POLL_S)
     assert len(stored) == len(set(stored)), "ClickHouse holds an event twice"
     assert set(stored) == wanted, f"these events do not count: {sorted(set(stored) ^ wanted)[:5]}"

@@ -206,6 +206,12 @@ class Workshop:
         """The last words of a role."""
         return (self.settings.data_dir / f"{name}.log").read_text(errors="replace")[-2_000:]
 
+    def account(self, name: str) -> str:
+        """What a role says of itself, whether its process lives, and its last words."""
+        process = self._roles[name]
+        told = [record for record in read_all(self.settings.data_dir) if record.pid == process.pid]
+        return f"{name} {process.pid}, exit code {process.poll()}, says {told}:\n{self.tail(name)}"
+
     @asynccontextmanager
     async def tended(self) -> AsyncIterator[None]:
         """While the block runs, what ends itself is started again, as a supervisor would."""
