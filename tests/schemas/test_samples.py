@@ -48,6 +48,7 @@ PLAIN = (
     ("lessons", LESSONS),
 )
 FILES = sorted(FOLDER.glob("*/*.json"))
+SCHEMAS = json_schemas()
 every_sample = pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 
 
@@ -83,7 +84,7 @@ def test_a_sample_is_read_and_written_again(path: Path) -> None:
 def test_a_sample_fits_its_schema(path: Path) -> None:
     kind = path.stem.rpartition(".")[0]
     name = f"catalog.{kind}" if path.parent.name == "catalog" else kind
-    schema = json_schemas()[name]
+    schema = SCHEMAS[name]
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(orjson.loads(path.read_bytes()), schema)
 
@@ -92,7 +93,7 @@ def test_a_sample_fits_its_schema(path: Path) -> None:
 def test_a_schema_refuses_another_type_and_missing_data(path: Path) -> None:
     kind = path.stem.rpartition(".")[0]
     catalog = path.parent.name == "catalog"
-    schema = json_schemas()[f"catalog.{kind}" if catalog else kind]
+    schema = SCHEMAS[f"catalog.{kind}" if catalog else kind]
     sample = orjson.loads(path.read_bytes())
     other = {**sample, "kind" if catalog else "type": "another"}
     without = {name: value for name, value in sample.items() if name not in {"data", "call_id", "subject"}}
@@ -115,15 +116,15 @@ def test_fields_that_a_newer_release_added_are_passed_over(path: Path) -> None:
 
 def test_schemas_are_written_one_file_a_message(tmp_path: Path) -> None:
     written = export(tmp_path / "new")
-    assert [path.name for path in written] == sorted(f"{name}.json" for name in json_schemas())
+    assert [path.name for path in written] == sorted(f"{name}.json" for name in SCHEMAS)
     for path in written:
         schema = orjson.loads(path.read_bytes())
         assert schema["$schema"].endswith("2020-12/schema")
-        assert schema == json_schemas()[path.stem]
+        assert schema == SCHEMAS[path.stem]
 
 
 def test_the_workflow_schema_takes_what_people_write() -> None:
-    schema = json_schemas()["workflow"]
+    schema = SCHEMAS["workflow"]
     jsonschema.validate(
         {
             "tasks": [

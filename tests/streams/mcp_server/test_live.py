@@ -17,9 +17,9 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.fixtures.project import PATIENCE_S, Project, project
+from tests.fixtures.project import PATIENCE_S, Project, project, shared_project
 
-__all__ = ["project"]
+__all__ = ["project", "shared_project"]
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(5 * PATIENCE_S)]
 
@@ -44,9 +44,10 @@ READ = {"id": "read", "tool": "files:read_file", "arguments": {"path": "a.txt"}}
 DELETE = {"id": "gone", "tool": "files:delete_file", "arguments": {"path": "b.txt"}}
 
 
-@pytest.fixture
-def stack(project: Project) -> Project:
-    """A stack that runs, with a tool that only a person lets run."""
+@pytest.fixture(scope="module")
+def stack(shared_project: Project) -> Project:
+    """A stack that runs, with a tool that only a person lets run; all tests share it."""
+    project = shared_project
     (project.folder / "mcp-permissions.yaml").write_text(PERMISSIONS)
     (project.files / "large.txt").write_text(LARGE)
     for name in ("b.txt", "c.txt"):

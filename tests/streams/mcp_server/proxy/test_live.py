@@ -1,4 +1,7 @@
-"""The proxy in front of a whole stack: a client that pointed to servers points to PML instead."""
+"""The proxy in front of a whole stack: a client that pointed to servers points to PML instead.
+
+All tests share one stack, each with sessions of its own.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,10 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
 from pml.deploy.examples import world
-from tests.fixtures.project import PATIENCE_S, Project, project
+from tests.fixtures.project import PATIENCE_S, Project, shared_project
 from tests.streams.mcp_server.test_live import address, called, over_http, over_stdio
 
-__all__ = ["project"]
+__all__ = ["shared_project"]
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(5 * PATIENCE_S)]
 
@@ -54,9 +57,10 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
 Direct = dict[str, Client]
 
 
-@pytest.fixture
-def stack(project: Project) -> Project:
+@pytest.fixture(scope="module")
+def stack(shared_project: Project) -> Project:
     """A stack that runs, with four servers."""
+    project = shared_project
     (project.folder / "mcp-permissions.yaml").write_text(PERMISSIONS)
     (project.files / "large.txt").write_text(LARGE)
     (project.files / "b.txt").write_text("to be deleted\n")
@@ -153,6 +157,7 @@ async def test_what_a_client_sees_is_chosen(stack: Project) -> None:
 
 
 async def test_what_was_run_early_in_the_session_is_served(stack: Project) -> None:
+    before = len(calls_of(stack))
     async with Client(over_stdio(stack)) as client:
         run = await called(client, "pml_execute", dag=CHAIN, per_layer_validation=True, wait_s=50)
         assert run["status"] == "waiting"
@@ -163,7 +168,7 @@ async def test_what_was_run_early_in_the_session_is_served(stack: Project) -> No
         assert found["hits"] == 1
         told = await called(client, "pml_get_run", run_id=found["run_id"], session=run["session_id"])
         assert told["tasks"][0]["served_by"] in ("speculation", "joined")
-    reads = [line for line in calls_of(stack) if line["tool"] == "read_file"]
+    reads = [line for line in calls_of(stack)[before:] if line["tool"] == "read_file"]
     assert len({line["call"] for line in reads}) == 1
 
 
