@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pml.streams.settings import Settings
 
 Say = Callable[[str], None]
+SEED = 1
+SESSIONS = 60
+LATENCY_MS = 300
 
 
 def demo(
@@ -30,14 +33,32 @@ def demo(
     learn: Annotated[
         bool, typer.Option("--learn", help="Sessions instead: train on some, predict in others.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="With --learn: what sessions are drawn with.")] = 1,
+    sessions: Annotated[
+        int | None,
+        typer.Option(
+            min=3,
+            max=3_000,
+            help="With --learn: how many are drawn; two of three train.",
+            show_default=str(SESSIONS),
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, help="With --learn: what sessions are drawn with.", show_default=str(SEED)),
+    ] = None,
     threshold: Annotated[
         float | None, typer.Option(min=0, max=1, help="With --learn: the confidence to begin at.")
     ] = None,
     latency_ms: Annotated[
-        int,
-        typer.Option("--latency-ms", min=0, max=5_000, help="With --learn: each call takes so much longer."),
-    ] = 300,
+        int | None,
+        typer.Option(
+            "--latency-ms",
+            min=0,
+            max=5_000,
+            help="With --learn: each call takes so much longer.",
+            show_default=str(LATENCY_MS),
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Run real workflows on real MCP servers, without and with speculation, and compare.
@@ -46,7 +67,7 @@ def demo(
     of its own, stops it at the end and leaves its data. Exit code 1 where any result differs, an unsafe tool
     was run early, what was run early was of no use, or an intent was not understood.
 
-    With --learn: 60 sessions of three workflows; a model is trained on 40, and the other 20 are played with
+    With --learn: sessions of three workflows; a model is trained on two of three, and the others are played with
     nothing predicted, by the best baseline and by the model. Exit code 1 where any result differs.
 
     Examples: pml demo · pml demo --json · pml demo --repository ~/src/project · pml demo --learn
@@ -54,6 +75,7 @@ def demo(
     from pml.streams.demo.stage import Stage
     from pml.streams.local.foreground import fetch_jars
 
+    _only_with_learn(learn, sessions=sessions, seed=seed, threshold=threshold, **{"latency-ms": latency_ms})
     settings = load_settings()
     fetch_jars(settings)
     console = stderr_console()
@@ -63,17 +85,33 @@ def demo(
             status.update(text) if console.is_terminal else note(text)
 
         stage = (
-            Stage(_predicting(settings), repository.absolute(), latency_ms)
+            Stage(_predicting(settings), repository.absolute(), _or(latency_ms, LATENCY_MS))
             if learn
             else Stage(settings, repository.absolute())
         )
-        report, show = _learn(stage, seed, threshold, say) if learn else _compare(stage, say)
+        drawn = _or(sessions, SESSIONS), _or(seed, SEED)
+        report, show = _learn(stage, *drawn, threshold, say) if learn else _compare(stage, say)
     if json:
         print_json(report.as_dict())
     else:
         show()
     if not report.ok:
         raise typer.Exit(FAILED)
+
+
+def _only_with_learn(learn: bool, **options: float | None) -> None:
+    """Refuse what would be ignored.
+
+    Raises:
+        typer.BadParameter: an option of --learn was given without it.
+    """
+    given = [f"--{name}" for name, value in options.items() if value is not None]
+    if given and not learn:
+        raise typer.BadParameter(f"{', '.join(given)}: only with --learn")
+
+
+def _or(value: int | None, default: int) -> int:
+    return default if value is None else value
 
 
 def _predicting(settings: Settings) -> Settings:
@@ -94,11 +132,13 @@ def _compare(stage: Stage, say: Say) -> tuple[DemoReport, Callable[[], None]]:
 
 
 def _learn(
-    stage: Stage, seed: int, threshold: float | None, say: Say
+    stage: Stage, sessions: int, seed: int, threshold: float | None, say: Say
 ) -> tuple[LearningReport, Callable[[], None]]:
     """Sessions without and with prediction."""
     from pml.streams.demo.learning import Plan, learn
     from pml.streams.demo.learning_report import show
 
-    report = run_async(learn(stage, Plan(seed=seed, threshold=threshold, latency_ms=stage.latency_ms), say))
+    recorded = 2 * sessions // 3
+    plan = Plan(recorded, sessions - recorded, seed, threshold, stage.latency_ms)
+    report = run_async(learn(stage, plan, say))
     return report, lambda: show(report, stdout_console())

@@ -194,3 +194,9 @@ def test_doctor_is_red_where_something_is_missing_and_says_what_to_do(pml: Pml) 
     pml("init")
     cured = pml("doctor")
     assert cured.exit_code == 0, cured.stdout
+
+
+def test_options_that_would_be_ignored_are_refused(pml: Pml) -> None:
+    result = pml("demo", "--seed", "3", "--latency-ms", "0")
+    assert result.exit_code == 2
+    assert "--seed, --latency-ms: only with --learn" in result.stderr
