@@ -67,8 +67,8 @@ def demo(
     of its own, stops it at the end and leaves its data. Exit code 1 where any result differs, an unsafe tool
     was run early, what was run early was of no use, or an intent was not understood.
 
-    With --learn: sessions of three workflows; a model is trained on two of three, and the others are played with
-    nothing predicted, by the best baseline and by the model. Exit code 1 where any result differs.
+    With --learn: sessions of three workflows; a model is trained on two of three, and the others are played
+    with nothing predicted, by the best baseline and by the model. Exit code 1 where any result differs.
 
     Examples: pml demo · pml demo --json · pml demo --repository ~/src/project · pml demo --learn
     """
