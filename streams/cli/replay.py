@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +19,7 @@ from pml.streams.cli.session import load_settings, open_store, run_async
 if TYPE_CHECKING:
     from pml.streams.replay.play import ReplayReport
     from pml.streams.replay.rows import RowsReplay
-    from pml.streams.replay.sources import LogEntry
+    from pml.streams.replay.sources import Entries
     from pml.streams.settings import Settings
 
 
@@ -141,7 +140,7 @@ async def _rows(settings: Settings, chosen: Selection, stack: ExitStack) -> Rows
     )
 
 
-def _entries(settings: Settings, source: str, stack: ExitStack) -> AsyncIterator[LogEntry]:
+def _entries(settings: Settings, source: str, stack: ExitStack) -> Entries:
     """
     Raises:
         typer.BadParameter: the file cannot be read.
@@ -153,7 +152,7 @@ def _entries(settings: Settings, source: str, stack: ExitStack) -> AsyncIterator
     if source == CLICKHOUSE:
         return read_store(stack.enter_context(open_store(settings)))
 
-    async def lines() -> AsyncIterator[LogEntry]:
+    async def lines() -> Entries:
         for entry in read_lines(file):
             yield entry
 

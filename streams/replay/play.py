@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from pml.streams.replay.accounts import AccountsReplay
 from pml.streams.replay.report import Comparison
 from pml.streams.replay.rows import RowsReplay
 from pml.streams.replay.sessions import SessionsReplay
-from pml.streams.replay.sources import LogEntry
+from pml.streams.replay.sources import Entries, Unreadable
 
 NOT_REBUILT = (
     "thresholds",
@@ -45,7 +45,7 @@ class ReplayReport:
 
 
 async def replay(
-    source: AsyncIterator[LogEntry],
+    source: Entries,
     *,
     sessions: SessionsReplay,
     accounts: AccountsReplay | None,
@@ -55,12 +55,18 @@ async def replay(
 ) -> ReplayReport:
     """Read the source once and fold every projection; `session` (tenant, session) takes only its events.
 
+    What is no event is a difference of the projection `log`; it is passed over.
+
     Raises:
         BrokerUnavailable, StoreUnavailable, LogCorrupted, UndecodableRecord: as the source and the store do.
     """
-    report = ReplayReport()
+    log = Comparison("log")
+    report = ReplayReport(comparisons=[log])
     async for entry in source:
-        if session is not None and (entry.event.tenant, entry.event.session_id) != session:
+        if session is not None and entry.session not in (session, None):
+            continue
+        if isinstance(entry, Unreadable):
+            log.differs(entry.place, "event", "an event", entry.reason)
             continue
         report.events += 1
         span = report.offsets.setdefault(entry.partition, [entry.event.offset, entry.event.offset])
@@ -71,6 +77,7 @@ async def replay(
         if rows is not None and rows.fold(entry):
             await asyncio.to_thread(rows.compare, entry.partition)
         on_event()
+    log.folded = log.compared = report.events
     await _finish(report, sessions, accounts, rows)
     return report
 

@@ -9,6 +9,8 @@ import orjson
 
 SHOWN_MAX = 120
 NONE = "none"
+# A partition or an offset that cannot be read any more.
+UNKNOWN = -1
 Verdict = Literal["same", "different", "not compared"]
 
 
@@ -35,6 +37,8 @@ class Difference:
     def line(self) -> str:
         """It in one line for a person."""
         where = f"partition {self.partition} offset {self.offset} ({self.key})"
+        if UNKNOWN in (self.partition, self.offset):
+            where = self.key
         return f"{self.projection}: {where}, {self.field}: expected {self.expected}, found {self.found}"
 
 

@@ -135,6 +135,18 @@ def test_what_is_altered_is_named(settings: Settings, tmp_path: Path) -> None:
         "data.duration_ms",
     )
 
+    lines[2]["data"]["duration_ms"] = "long"
+    lines[6] = {"id": "nobody"}
+    copy.write_bytes(b"\n".join(orjson.dumps(line) for line in lines))
+    found = verified("--from", str(copy), code=1)
+    assert (found["log"]["differences"], found["log"]["compared"]) == (2, len(events) - 2)
+    assert first(found["log"])["key"] == "line 7: nobody"
+    alone = first(verified("--from", str(copy), "--session", "ses_1", "--until", "2100-01-01", code=1)["log"])
+    assert alone["key"] == "line 7: nobody"
+    assert first(found["clickhouse"])["offset"] == events[2].offset == events[6].offset
+    copy.write_text("no events\n{}\n")
+    assert CliRunner().invoke(app, ["replay", "--from", str(copy)]).exit_code == 2
+
     state: Session | None = None
     for event in events[:4]:
         state = evolve(state, event)
