@@ -89,14 +89,13 @@ def read_lines(lines: Iterable[bytes]) -> Iterable[LogEntry | Unreadable]:
 def _unreadable(value: bytes | None, called: str, error: PMLError, place: Place | None = None) -> Unreadable:
     """What can still be read of it: session, offset, id."""
     fields = _object(value)
-    session = (fields.get("tenant"), fields.get("session_id"))
-    named = isinstance(session[0], str) and isinstance(session[1], str)
-    partition = partition_for(session_key(*session)) if named else UNKNOWN
-    offset, name = fields.get("offset"), fields.get("id")
+    tenant, session, offset, name = (fields.get(key) for key in ("tenant", "session_id", "offset", "id"))
+    named = (tenant, session) if isinstance(tenant, str) and isinstance(session, str) else None
     if place is None:
+        partition = partition_for(session_key(*named)) if named else UNKNOWN
         place = Place(partition, offset if isinstance(offset, int) else UNKNOWN, "")
     key = f"{called}: {name}" if isinstance(name, str) else called
-    return Unreadable(place._replace(key=key), session if named else None, error.message)
+    return Unreadable(place._replace(key=key), named, error.message)
 
 
 def _object(value: bytes | None) -> dict[str, Any]:
