@@ -263,6 +263,14 @@ class Edge(CatalogData):
     used_at: str = ""
 
 
+class ModelFallen(Record):
+    """A model that was rolled back because it did worse than its best baseline, and when (log time)."""
+
+    model_id: str
+    why: str
+    at: str
+
+
 class ModelRecord(CatalogData):
     """`pml train`, `pml model promote|rollback`: which model predicts what comes next; its id is the tenant.
 
@@ -272,6 +280,12 @@ class ModelRecord(CatalogData):
         hit_1: how often its first candidate was right on sessions that it had not seen.
         baseline, baseline_hit_1: the best baseline, and the same of it. Live it must not do worse than that.
         previous: what was promoted before and can be gone back to, the latest first, at most ten.
+        why: of one that was rolled back by itself, for what the one before it had to go.
+        fallen: models that were rolled back so, the latest first, at most ten; only a person promotes
+            them again.
+
+    Without a `model_id` none serves: what is counted of the latest runs predicts. The figures are then those
+    of the best baseline beside the model that had to go.
     """
 
     KIND = "model"
@@ -285,6 +299,27 @@ class ModelRecord(CatalogData):
     reason: Literal["promoted", "rolled_back"] = "promoted"
     principal: str = "local"
     previous: tuple[str, ...] = ()
+    why: str | None = None
+    fallen: tuple[ModelFallen, ...] | None = None
+
+
+class ModelLive(CatalogData):
+    """How often the first candidate of a served model was what came, since `since`; its id is the tenant.
+
+    Told at 50, 100 and 200 outcomes, then counted anew. `low` and `high` are the ends of the interval that
+    the true rate lies in; `since` and `at` the log times of the first and the last outcome.
+    """
+
+    KIND = "model_live"
+
+    model_id: str
+    outcomes: int
+    hits: int
+    hit_1: Share
+    low: Share
+    high: Share
+    since: str
+    at: str
 
 
 class CatalogRecord(Record):
@@ -315,5 +350,6 @@ CATALOG: dict[str, type[CatalogData]] = {
         DivergenceRecord,
         Edge,
         ModelRecord,
+        ModelLive,
     )
 }

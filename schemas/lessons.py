@@ -99,7 +99,23 @@ class StepLesson(_OfCapability):
     tasks: tuple[Task, ...] = ()
 
 
-AnyLesson = ThresholdLesson | BranchLesson | DivergenceLesson | DraftLesson | UseLesson | StepLesson
+class GuessLesson(Lesson):
+    """A session was asked what comes next: what is named first, and what had come (`live_hits.Guess`)."""
+
+    TYPE = "lesson.guess"
+
+    type: Literal["lesson.guess"] = "lesson.guess"
+    session: str
+    model: str = ""
+    first: str | None = None
+    came: str
+    before: str
+    after: str
+
+
+AnyLesson = (
+    ThresholdLesson | BranchLesson | DivergenceLesson | DraftLesson | UseLesson | StepLesson | GuessLesson
+)
 
 LESSONS: dict[str, type[AnyLesson]] = {
     ThresholdLesson.TYPE: ThresholdLesson,
@@ -108,4 +124,5 @@ LESSONS: dict[str, type[AnyLesson]] = {
     DraftLesson.TYPE: DraftLesson,
     UseLesson.TYPE: UseLesson,
     StepLesson.TYPE: StepLesson,
+    GuessLesson.TYPE: GuessLesson,
 }

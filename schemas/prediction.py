@@ -67,10 +67,12 @@ class PredictAnswer(Record):
     Attributes:
         model: the artefact that made it; empty where a baseline did that was counted just now.
         learner: what of it.
+        first: the likeliest element as the learner ranks them; None where it names none.
         workflow: the calls of all candidates, with their arguments; None where there is none.
     """
 
     model: str = ""
     learner: str
+    first: str | None = None
     candidates: tuple[Predicted, ...] = Field(default=(), max_length=CANDIDATES_MOST)
     workflow: Workflow | None = None

@@ -224,7 +224,7 @@ class PredictionMade(EventData):
     """After a run it was asked what comes next: the best candidates, the most confident first.
 
     `model` is the artefact that answered, empty where a baseline was counted just then; `history` has the
-    elements of the session that it knew, the latest last.
+    elements of the session that it knew, the latest last. `first` is what it ranks first by likelihood alone.
     """
 
     TYPE = "prediction.made"
@@ -234,4 +234,5 @@ class PredictionMade(EventData):
     learner: str
     history: tuple[str, ...]
     threshold: float
+    first: str | None = None
     candidates: tuple[PredictionCandidate, ...] = ()

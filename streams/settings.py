@@ -164,9 +164,18 @@ class DiscoverySettings(Group):
 
 
 class LearningSettings(Group):
-    """Where models rest that were trained; without `models_folder` in the folder `models` of `data_dir`."""
+    """Where models rest that were trained; without `models_folder` in the folder `models` of `data_dir`.
+
+    `drift`: whether a served model that does worse than its best baseline is rolled back by itself.
+    """
 
     models_folder: Path | None = None
+    drift: Literal["on", "off"] = "on"
+
+    @field_validator("drift", mode="before")
+    @classmethod
+    def _truth(cls, value: Any) -> Any:
+        return ("off", "on")[value] if isinstance(value, bool) else value
 
 
 class BridgeSettings(Group):

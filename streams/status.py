@@ -12,8 +12,10 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from pml.clickhouse.address import Address
 from pml.clickhouse.client import probe
+from pml.schemas.catalog import ModelRecord
 from pml.schemas.errors import PMLError
 from pml.schemas.topics import SESSION_PARTITIONS, Topics
+from pml.streams.catalog_topic import Records, read_catalog
 from pml.streams.connection import bootstrap_servers, client_options, store_url
 from pml.streams.health import HealthRecord, read_all
 from pml.streams.local.stack import Part, Stack, read_stack
@@ -43,11 +45,15 @@ class PartStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Everything that belongs to one data folder."""
+    """Everything that belongs to one data folder; `models` are those that were rolled back by themselves.
+
+    Each has the tenant, the model that serves instead (empty: what is counted), and why; a promotion ends it.
+    """
 
     data_dir: str
     up: bool
     parts: tuple[PartStatus, ...]
+    models: tuple[dict[str, Any], ...] = ()
 
     @property
     def reachable(self) -> bool:
@@ -66,6 +72,7 @@ class Status:
             "up": self.up,
             "ready": self.ready,
             "parts": [asdict(part) for part in self.parts],
+            "models": list(self.models),
         }
 
 
@@ -73,24 +80,38 @@ async def read_status(settings: Settings) -> Status:
     """Ask broker and store, read what the roles say; nothing is raised for what does not answer."""
     stack = read_stack(settings.data_dir)
     running = stack if stack and stack.running else None
-    (broker, lags), store = await asyncio.gather(
+    (broker, lags, models), store = await asyncio.gather(
         _broker(settings, running), asyncio.to_thread(_store, settings, running)
     )
     roles = _roles(read_all(settings.data_dir), running, lags)
-    return Status(str(settings.data_dir), running is not None, (broker, store, *roles))
+    return Status(str(settings.data_dir), running is not None, (broker, store, *roles), models)
 
 
-async def _broker(settings: Settings, stack: Stack | None) -> tuple[PartStatus, dict[str, int]]:
+Models = tuple[dict[str, Any], ...]
+
+
+async def _broker(settings: Settings, stack: Stack | None) -> tuple[PartStatus, dict[str, int], Models]:
     part = _part(stack, "kafka")
     facts: dict[str, Any] = {"embedded": settings.embedded_broker, "restarts": part.restarts if part else 0}
     try:
         address = bootstrap_servers(settings)
         async with asyncio.timeout(BROKER_TIMEOUT_S):
             lags = await read_lags(settings)
+            models = rolled_back(await read_catalog(settings)) if lags else ()
     except (PMLError, TimeoutError) as error:
-        return PartStatus("kafka", "unreachable", last_error=_told(error), **facts), {}
+        return PartStatus("kafka", "unreachable", last_error=_told(error), **facts), {}, ()
     pid = part.process.pid if part and part.process else None
-    return PartStatus("kafka", "ready", address, pid=pid, last_error=_error(part), **facts), lags
+    return PartStatus("kafka", "ready", address, pid=pid, last_error=_error(part), **facts), lags, models
+
+
+def rolled_back(records: Records) -> Models:
+    """What serves each tenant whose model was rolled back by itself, and why."""
+    found = ((record.id, record.data) for record in records.values())
+    return tuple(
+        {"tenant": tenant, "serves": data.model_id, "why": data.why}
+        for tenant, data in sorted(found, key=lambda item: item[0])
+        if isinstance(data, ModelRecord) and data.why is not None
+    )
 
 
 def _store(settings: Settings, stack: Stack | None) -> PartStatus:

@@ -36,6 +36,12 @@ SPECULATION_WASTED = Counter("pml_speculation_wasted_seconds_total", "Tool time 
 SPECULATION_THRESHOLD = Gauge(
     "pml_speculation_threshold", "Confidence that a speculation needs", ["scope", "name"]
 )
+MODEL_HIT_RATE = Gauge(
+    "pml_model_hit_rate",
+    "Share of predictions of the model looked at last whose first candidate came: live, and its interval",
+    ["figure"],
+)
+MODEL_ROLLBACKS = Counter("pml_model_rollbacks_total", "Models that did worse live than their best baseline")
 DEAD_LETTERS = Counter(
     "pml_dead_letters_total", "Records that could not be handled", ["topic", "stage", "code"]
 )

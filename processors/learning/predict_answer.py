@@ -86,7 +86,11 @@ def predict_answer(question: Question, model: NextElement, model_id: str) -> Pre
     decisions = tuple(decision for _, each in found for decision in each.decisions)
     workflow = Workflow(tasks=tuple(tasks), decisions=decisions) if tasks else None
     return PredictAnswer(
-        model=model_id, learner=model.learner, candidates=tuple(candidates), workflow=workflow
+        model=model_id,
+        learner=model.learner,
+        first=likely[0].name if likely else None,
+        candidates=tuple(candidates),
+        workflow=workflow,
     )
 
 

@@ -185,6 +185,7 @@ def _made(
         learner=answer.learner,
         history=tuple(item.arguments["history"]),
         threshold=threshold,
+        first=None if answer.first is None else sanitise_text(answer.first, _NAME_BYTES_MAX),
         candidates=candidates,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,7 +21,17 @@ Principal = Annotated[
     str | None, typer.Option("--as", help="Who says so, written into the record; else whoever is logged in.")
 ]
 Tenant = Annotated[str, typer.Option(help="Whose models.")]
-COLUMNS = ("model", "trained", "learner", "hit@1", "best baseline", "its hit@1", "questions", "serves")
+COLUMNS = (
+    "model",
+    "trained",
+    "learner",
+    "hit@1",
+    "best baseline",
+    "its hit@1",
+    "questions",
+    "live hit@1",
+    "serves",
+)
 
 
 @app.callback()
@@ -41,6 +52,7 @@ def list_(*, tenant: Tenant = DEFAULT_TENANT, json: Json = False) -> None:
         print_json({"items": rows, "next_cursor": None})
         return
     print_table(COLUMNS, map(_row, rows))
+    _tell_fallen(rows)
 
 
 @app.command()
@@ -49,13 +61,20 @@ def show(model_id: ModelId, json: Json = False) -> None:
 
     Examples: pml model show mdl_0123456789ab · pml model show mdl_0123456789ab --json
     """
+    from pml.streams.learning.listing import lived
     from pml.streams.learning.manifests import read_manifest
+    from pml.streams.learning.promotion import tenant_of
 
-    manifest = read_manifest(load_settings().models_folder, model_id)
+    settings = load_settings()
+    manifest = read_manifest(settings.models_folder, model_id)
+    found = run_async(lived(settings, tenant_of(manifest), model_id))
     if json:
-        print_json(manifest)
-    else:
-        print_manifest(manifest)
+        print_json({**manifest, **found})
+        return
+    print_manifest(manifest)
+    if found["live"] is not None:
+        typer.echo(f"live: hit@1 {_live(found['live'])} of {found['live']['outcomes']} predictions")
+    _tell_fallen([{**manifest, **found}])
 
 
 @app.command()
@@ -86,6 +105,19 @@ def _tell(record: ModelRecord, *, as_json: bool) -> None:
         print_json(record.model_dump(mode="json"))
 
 
+def _tell_fallen(rows: Iterable[Mapping[str, Any]]) -> None:
+    for row in rows:
+        if row["fell"] is not None:
+            note(f"{row['model_id']} was rolled back: {row['fell']}")
+
+
+def _live(found: Mapping[str, Any] | None) -> str | None:
+    if found is None:
+        return None
+    return f"{found['hit_1']:.3f} [{found['low']:.3f}, {found['high']:.3f}]"
+
+
 def _row(row: dict[str, Any]) -> tuple[Any, ...]:
     hits = (f"{row['hit_1']:.3f}", row["baseline"], f"{row['baseline_hit_1']:.3f}")
-    return (row["model_id"], row["created_at"], row["learner"], *hits, row["questions"], row["serves"])
+    head = row["model_id"], row["created_at"], row["learner"]
+    return (*head, *hits, row["questions"], _live(row["live"]), row["serves"])

@@ -116,6 +116,9 @@ def _print_status(settings: Settings, *, as_json: bool) -> Status:
 
 def _print_parts(found: Status) -> None:
     print_table(("part", "state", "address", "lag", "restarts", "last error"), map(_row, found.parts))
+    for model in found.models:
+        serves = model["serves"] or "what is counted of the latest runs"
+        note(f"the model of tenant {model['tenant']} was rolled back, {serves} serves: {model['why']}")
     if not found.up:
         note(f"no local stack is up on {found.data_dir}; `pml up` starts one")
 

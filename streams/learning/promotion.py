@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from pml.schemas.catalog import CatalogRecord, ModelRecord
+from pml.schemas.catalog import CatalogRecord, ModelLive, ModelRecord
 from pml.schemas.errors import Refused
 from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.schemas.times import to_rfc3339
@@ -23,6 +23,12 @@ def promoted_of(records: Records, tenant: str) -> ModelRecord | None:
     return next((data for data in found if isinstance(data, ModelRecord)), None)
 
 
+def live_of(records: Records, tenant: str) -> ModelLive | None:
+    """How often the model that was looked at last is right; None before anything was counted."""
+    found = (record.data for record in records.values() if record.id == tenant)
+    return next((data for data in found if isinstance(data, ModelLive)), None)
+
+
 async def promote(settings: Settings, model_id: str, principal: str) -> ModelRecord:
     """Let a model of the folder serve from now on; what served before can be gone back to.
 
@@ -34,8 +40,11 @@ async def promote(settings: Settings, model_id: str, principal: str) -> ModelRec
     tenant = tenant_of(manifest)
     before = promoted_of(await read_catalog(settings), tenant)
     previous = () if before is None else (before.model_id, *before.previous)
-    kept = tuple(dict.fromkeys(name for name in previous if name != model_id))[:PREVIOUS_MOST]
-    return await _publish(settings, tenant, _record(manifest, principal, kept))
+    kept = tuple(dict.fromkeys(name for name in previous if name not in ("", model_id)))[:PREVIOUS_MOST]
+    fallen = () if before is None else before.fallen or ()
+    others = tuple(item for item in fallen if item.model_id != model_id)
+    record = record_of(manifest, principal, kept).model_copy(update={"fallen": others or None})
+    return await publish_model(settings, tenant, record)
 
 
 async def roll_back(settings: Settings, principal: str, tenant: str) -> ModelRecord:
@@ -51,8 +60,10 @@ async def roll_back(settings: Settings, principal: str, tenant: str) -> ModelRec
         raise Refused("no model served before this one; `pml model promote ID` says which shall")
     before, *others = now.previous
     manifest = read_manifest(settings.models_folder, before)
-    record = _record(manifest, principal, tuple(others)).model_copy(update={"reason": "rolled_back"})
-    return await _publish(settings, tenant, record)
+    told = {"reason": "rolled_back", "fallen": now.fallen}
+    return await publish_model(
+        settings, tenant, record_of(manifest, principal, tuple(others)).model_copy(update=told)
+    )
 
 
 def tenant_of(manifest: Mapping[str, Any]) -> str:
@@ -60,7 +71,8 @@ def tenant_of(manifest: Mapping[str, Any]) -> str:
     return manifest["data"].get("tenant") or DEFAULT_TENANT
 
 
-def _record(manifest: Mapping[str, Any], principal: str, previous: tuple[str, ...]) -> ModelRecord:
+def record_of(manifest: Mapping[str, Any], principal: str, previous: tuple[str, ...]) -> ModelRecord:
+    """What the catalog says of a model that serves from now on."""
     hits = {name: found["hit_1"]["mean"] for name, found in manifest["validation"].items()}
     return ModelRecord(
         model_id=manifest["model_id"],
@@ -68,12 +80,34 @@ def _record(manifest: Mapping[str, Any], principal: str, previous: tuple[str, ..
         hit_1=hits[manifest["serves"]],
         baseline=manifest["baseline"],
         baseline_hit_1=hits[manifest["baseline"]],
-        promoted_at=to_rfc3339(time.time_ns() // 1_000_000),
+        promoted_at=_now(),
         principal=principal,
         previous=previous,
     )
 
 
-async def _publish(settings: Settings, tenant: str, data: ModelRecord) -> ModelRecord:
+def record_of_counting(before: ModelRecord, principal: str) -> ModelRecord:
+    """What the catalog says where no model serves any more: what is counted of the latest runs does."""
+    return ModelRecord(
+        model_id="",
+        learner=before.baseline,
+        hit_1=before.baseline_hit_1,
+        baseline=before.baseline,
+        baseline_hit_1=before.baseline_hit_1,
+        promoted_at=_now(),
+        principal=principal,
+    )
+
+
+async def publish_model(settings: Settings, tenant: str, data: ModelRecord) -> ModelRecord:
+    """Say what serves a tenant from now on.
+
+    Raises:
+        BrokerUnavailable: the broker does not answer.
+    """
     await publish(settings, CatalogRecord(kind=data.KIND, id=tenant, version=data.VERSION, data=data))
     return data
+
+
+def _now() -> str:
+    return to_rfc3339(time.time_ns() // 1_000_000)

@@ -135,7 +135,8 @@ def known_of(library: Library, tenant: str) -> Known:
     """What the catalog says now."""
     promoted = library.model(tenant)
     schemas = {name: tool.input_schema for name, tool in library.tools.items()}
-    return Known(tenant, promoted.model_id if promoted else None, schemas)
+    # One without an id says that none serves: all that were promoted have fallen.
+    return Known(tenant, (promoted.model_id or None) if promoted else None, schemas)
 
 
 def answered(library: Library, tenant: str, request: PredictRequest, served: Served) -> PredictAnswer:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from pml.processors.capabilities.edge_weights import KnownEdge
 from pml.processors.capabilities.records import KnownCapability, told
+from pml.processors.learning.drift import live_record
+from pml.processors.learning.live_hits import LOOKS, Guess, LiveHits, after_guess
 from pml.processors.speculation.adaptation import Change, Learning, learn
 from pml.processors.speculation.branches import BranchCounts, branch_parts, count_outcome
 from pml.processors.speculation.distrust import Divergences, one_more
@@ -24,6 +26,7 @@ from pml.schemas.lessons import (
     BranchLesson,
     DivergenceLesson,
     DraftLesson,
+    GuessLesson,
     StepLesson,
     ThresholdLesson,
     UseLesson,
@@ -101,6 +104,8 @@ class PartitionLearning:
             self._check(lesson, before, guard, learned)
         elif isinstance(lesson, BranchLesson):
             learned.rows[subject] = Row(count_outcome(_counts(before), lesson.outcome), guard, lesson.at)
+        elif isinstance(lesson, GuessLesson):
+            _count_guess(lesson, before, guard, learned)
         else:
             self._of_capability(lesson, guard, learned)
 
@@ -182,6 +187,17 @@ def threshold_record(subject: str, state: Learning, change: Change, at: str) -> 
     )
 
 
+def _count_guess(lesson: GuessLesson, before: Row | None, guard: Mapping[int, int], learned: Learned) -> None:
+    """Where no model answers and none is counted there is no row."""
+    known = before.learned if before is not None and isinstance(before.learned, LiveHits) else LiveHits()
+    guess = Guess(lesson.session, lesson.model, lesson.first, lesson.came, lesson.before, lesson.after)
+    after, look = after_guess(known, guess, lesson.at)
+    if before is not None or after != known:
+        learned.rows[lesson.subject] = Row(after, guard, lesson.at)
+    if look is not None:
+        learned.records.append((lesson.subject, live_record(look, lesson.at)))
+
+
 def _tell_branches(learned: Learned) -> None:
     for subject, row in learned.rows.items():
         if row is None or not isinstance(row.learned, BranchCounts) or not row.learned.stale:
@@ -231,6 +247,8 @@ def _lesson(record: Received) -> AnyLesson:
 def _is_told(learned: Knowledge) -> bool:
     if isinstance(learned, Learning):
         return learned.windows > 0
+    if isinstance(learned, LiveHits):
+        return any(window.outcomes >= LOOKS[0] for window in learned.windows.values())
     return bool(learned.told) if isinstance(learned, BranchCounts) else True
 
 

@@ -19,7 +19,7 @@ from faust.types import TP
 
 from pml.processors.speculation.adaptation import Learning
 from pml.processors.speculation.thresholds import scope_of
-from pml.schemas.catalog import CatalogData, CatalogRecord, ThresholdRecord
+from pml.schemas.catalog import CatalogData, CatalogRecord, ModelLive, ThresholdRecord
 from pml.schemas.codec import encode
 from pml.schemas.errors import PMLError
 from pml.schemas.identifiers import DEFAULT_TENANT
@@ -28,6 +28,7 @@ from pml.streams.connection import client_options, partition_for, producer_optio
 from pml.streams.crash_points import crash_point
 from pml.streams.dead_letters import Received, dead_letter
 from pml.streams.health import Health
+from pml.streams.learning.rollback import roll_back_fallen
 from pml.streams.projections.app import end_role, listen, projection_app, projection_table
 from pml.streams.projections.thresholds.learning import Learned, PartitionLearning
 from pml.streams.projections.thresholds.table import (
@@ -43,7 +44,12 @@ from pml.streams.projections.thresholds.table import (
 from pml.streams.projections.thresholds.teaching import teach
 from pml.streams.settings import Settings
 from pml.streams.sources import opened
-from pml.streams.telemetry import CONSUMER_LAG, SPECULATION_THRESHOLD
+from pml.streams.telemetry import (
+    CONSUMER_LAG,
+    MODEL_HIT_RATE,
+    MODEL_ROLLBACKS,
+    SPECULATION_THRESHOLD,
+)
 from pml.streams.topics import admin_client
 
 # As often as a person looks.
@@ -159,12 +165,22 @@ class Thresholds:
         learned = learning.fold(records)
         await self._bury(learned.broken)
         await asyncio.gather(*[await self._publish(subject, data) for subject, data in learned.records])
+        await self._judge(learned)
         crash_point("thresholds.after_records")
         if self._partitions.get(partition) is not learning:
             # A rebalance came in between: whoever owns the partition now reads this chunk, and may have.
             return
         self._write(partition, learned)
         learning.keep(learned)
+
+    async def _judge(self, learned: Learned) -> None:
+        """Models that were counted often enough; to be asked again after a crash changes nothing more."""
+        for subject, data in learned.records:
+            if isinstance(data, ModelLive):
+                tenant = subject.partition("/")[2]
+                record = await roll_back_fallen(self._settings, tenant, data)
+                if record is not None:
+                    MODEL_ROLLBACKS.inc()
 
     def _write(self, partition: int, learned: Learned) -> None:
         """The position last: where it is kept, all rows before it are."""
@@ -200,6 +216,9 @@ class Thresholds:
         if isinstance(data, ThresholdRecord):
             log.info("threshold", subject=subject, value=data.value, ema=data.ema, state=data.state)
             show(subject, data.value)
+        elif isinstance(data, ModelLive):
+            log.info("model counted", subject=subject, **data.model_dump(exclude={"since", "at"}))
+            show_live(subject, data)
         return sent
 
     async def _bury(self, broken: Iterable[tuple[Received, PMLError]]) -> None:
@@ -233,3 +252,10 @@ def show(subject: str, value: float) -> None:
     scope = scope_of(subject.partition("/")[2])
     if scope["tenant"] == DEFAULT_TENANT and scope["level"] in ("type", "default"):
         SPECULATION_THRESHOLD.labels(scope["level"], scope["workflow_type"] or "").set(value)
+
+
+def show_live(subject: str, live: ModelLive) -> None:
+    """Tell Prometheus, which knows no tenants, how often the default one's model is right."""
+    if subject.partition("/")[2] == DEFAULT_TENANT:
+        for figure, value in (("live", live.hit_1), ("low", live.low), ("high", live.high)):
+            MODEL_HIT_RATE.labels(figure).set(value)

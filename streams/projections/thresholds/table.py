@@ -11,6 +11,7 @@ import orjson
 from pml.processors.capabilities.edge_weights import KnownEdge
 from pml.processors.capabilities.edges import EdgeKey
 from pml.processors.capabilities.records import KnownCapability
+from pml.processors.learning.live_hits import LiveHits, Waiting, Window
 from pml.processors.speculation.adaptation import Learning
 from pml.processors.speculation.branches import BranchCounts
 from pml.processors.speculation.distrust import Divergences
@@ -30,7 +31,8 @@ _POSITION = "position"
 _DIVERGED = "diverged"
 _CAPABILITY = "capability"
 _EDGE = "edge"
-Knowledge = Learning | BranchCounts | Divergences | KnownCapability | KnownEdge
+_LIVE = "live"
+Knowledge = Learning | BranchCounts | Divergences | KnownCapability | KnownEdge | LiveHits
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,14 @@ def encode_row(row: Row) -> bytes:
         state = [_CAPABILITY, record, learned.told_runs, learned.awaited, steps]
     elif isinstance(learned, KnownEdge):
         state = [_EDGE, *_edge_state(learned)]
+    elif isinstance(learned, LiveHits):
+        # In their order: what waits longest, and what was counted longest ago, makes room.
+        waiting = [[session, *item] for session, item in learned.waiting.items()]
+        windows = [
+            [model, window.since, window.outcomes, window.hits, window.sessions]
+            for model, window in learned.windows.items()
+        ]
+        state = [_LIVE, waiting, windows]
     else:
         state = [learned.counts, learned.told]
     return orjson.dumps({"v": VERSION, "state": state, "guard": list(row.guard.items()), "at": row.at})
@@ -137,4 +147,7 @@ def _learned(state: list[Any]) -> Knowledge:
     if state[0] == _EDGE:
         key, (weight, runs, successes, fields, *told) = EdgeKey(*state[1:4]), state[4:]
         return KnownEdge(key, weight, runs, successes, _pairs(fields), *told)
+    if state[0] == _LIVE:
+        waiting = {session: Waiting(*item) for session, *item in state[1]}
+        return LiveHits(waiting, {model: Window(*window) for model, *window in state[2]})
     return BranchCounts(*state) if isinstance(state[0], dict) else Learning(*state)

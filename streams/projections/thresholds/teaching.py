@@ -7,16 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pml.processors.capabilities.records import ANALYSED, STEPPED, drafted, stepped, used
+from pml.processors.learning.live_hits import guess_of
 from pml.processors.speculation.outcomes import OBSERVED, lessons
 from pml.schemas.base import Coordinate
-from pml.schemas.catalog import Capability, DivergenceRecord
+from pml.schemas.catalog import Capability, DivergenceRecord, ModelLive
 from pml.schemas.codec import open_envelope, upcast
 from pml.schemas.errors import LogCorrupted, PMLError, UndecodableRecord, UnknownMessage
-from pml.schemas.events import EVENTS
+from pml.schemas.events import EVENTS, PredictionMade
 from pml.schemas.lessons import (
     BranchLesson,
     DivergenceLesson,
     DraftLesson,
+    GuessLesson,
     Lesson,
     StepLesson,
     ThresholdLesson,
@@ -25,7 +27,7 @@ from pml.schemas.lessons import (
 from pml.streams.dead_letters import Received
 from pml.streams.log.reader import TYPE_HEADER, counted, header
 
-_TYPES = {name.encode(): name for name in OBSERVED | ANALYSED | {STEPPED}}
+_TYPES = {name.encode(): name for name in OBSERVED | ANALYSED | {STEPPED, PredictionMade.TYPE}}
 
 
 @dataclass(slots=True)
@@ -61,7 +63,7 @@ def _lessons(kind: str, record: Received) -> list[Lesson]:
         at = str(fields["occurred_at"])
         tenant, data = fields["tenant"], fields["data"]
         found = [_lesson(subject, said, source, at) for subject, said in _lessons_of(kind, tenant, data)]
-        return [*found, *_of_capabilities(kind, fields, source, at)]
+        return [*found, *_of_capabilities(kind, fields, source, at), *_of_models(kind, fields, source, at)]
     except UnknownMessage as error:
         raise LogCorrupted(
             f"thresholds cannot be learned on at offset {record.offset}: {error.message}; upgrade PML, "
@@ -93,6 +95,13 @@ def _of_capabilities(kind: str, fields: Mapping[str, Any], source: Coordinate, a
         yield UseLesson(
             subject=_subject(tenant, use[0]), source=source, at=at, success=use[1], run=run, path=path
         )
+
+
+def _of_models(kind: str, fields: Mapping[str, Any], source: Coordinate, at: str) -> Iterator[Lesson]:
+    guess = guess_of(fields["session_id"], fields["data"]) if kind == PredictionMade.TYPE else None
+    if guess is not None:
+        subject = f"{ModelLive.KIND}/{fields['tenant']}"
+        yield GuessLesson(subject=subject, source=source, at=at, **guess._asdict())
 
 
 def _subject(tenant: str, capability_id: str) -> str:

@@ -14,24 +14,25 @@ from hypothesis import strategies as st
 from pml.processors.speculation.adaptation import Learning
 from pml.processors.speculation.branches import BranchCounts
 from pml.schemas.base import Coordinate
-from pml.schemas.catalog import BranchStats, DivergenceRecord, ThresholdRecord
+from pml.schemas.catalog import BranchStats, DivergenceRecord, ModelLive, ThresholdRecord
 from pml.schemas.codec import encode
 from pml.schemas.errors import LogCorrupted
 from pml.schemas.events import (
+    PredictionMade,
     SpeculationDiverged,
     SpeculationVerified,
     VerifiedOutcome,
 )
-from pml.schemas.lessons import BranchLesson, DivergenceLesson, Lesson, ThresholdLesson
+from pml.schemas.lessons import BranchLesson, DivergenceLesson, GuessLesson, Lesson, ThresholdLesson
 from pml.streams.health import Health
 from pml.streams.projections.thresholds import learning
 from pml.streams.projections.thresholds.learning import PartitionLearning
 from pml.streams.projections.thresholds.reader import branches
-from pml.streams.projections.thresholds.role import Thresholds, show
+from pml.streams.projections.thresholds.role import Thresholds, show, show_live
 from pml.streams.projections.thresholds.table import Row, decode_row, encode_row
 from pml.streams.projections.thresholds.teaching import teach
 from pml.streams.settings import Settings
-from pml.streams.telemetry import SPECULATION_THRESHOLD
+from pml.streams.telemetry import MODEL_HIT_RATE, SPECULATION_THRESHOLD
 from tests.lesson_records import Held, event, folded, held
 from tests.log_writer import run_completed, speculation_ended
 
@@ -287,6 +288,37 @@ async def test_an_owner_that_was_overtaken_while_it_published_writes_no_row(
     await role._learn_chunk(4, held([lesson(TYPE, True, (0, number)) for number in range(50)]))
     assert published == [TYPE]
     assert set(rows) == (set() if rebalanced else {b"4/" + TYPE.encode(), b"4/position"})
+
+
+def predicted(history: list[str], first: str) -> PredictionMade:
+    return PredictionMade(
+        call_id="call_1", model="mdl_a", learner="ranker", history=tuple(history), threshold=0.9, first=first
+    )
+
+
+def test_predictions_become_lessons_of_their_tenant_and_a_record_at_each_look() -> None:
+    records = [event(place, predicted(["a:x"] * (place + 1), "a:x")) for place in range(3)]
+    taught = teach([*records, event(3, predicted([], "a:x"))])
+    assert {lesson.subject for lesson in taught.lessons} == {"model_live/local"}
+    guesses = [lesson for lesson in taught.lessons if isinstance(lesson, GuessLesson)]
+    assert [(item.session, item.came, item.first) for item in guesses] == [("s", "a:x", "a:x")] * 3
+    assert guesses[0].after == guesses[1].before
+
+    state, sent = PartitionLearning(), []
+    for number in range(60):
+        for place, item in enumerate(guesses[:2]):
+            source = item.source.model_copy(update={"offset": 2 * number + place})
+            sent.append(item.model_copy(update={"session": f"s{number}", "source": source}))
+    # Sent twice, as after a crash: the guard of the row knows them.
+    ((subject, record),) = folded(state, held([*sent[:80], *sent])).records
+    assert isinstance(record, ModelLive)
+    assert (subject, record.model_id, record.hits, record.outcomes) == ("model_live/local", "mdl_a", 50, 50)
+    row = state.rows[subject]
+    assert decode_row(encode_row(row)) == row
+    show_live(subject, record)
+    show_live("model_live/acme", record.model_copy(update={"hit_1": 0.5}))
+    shown = {item.labels["figure"]: item.value for item in next(iter(MODEL_HIT_RATE.collect())).samples}
+    assert (shown["live"], shown["low"]) == (1.0, record.low)
 
 
 def test_branches_are_told_the_likeliest_first_with_their_share() -> None:

@@ -17,9 +17,9 @@ import pytest
 from pml.processors.capabilities.edge_weights import TELL_FROM, KnownEdge
 from pml.processors.speculation.adaptation import WINDOW, Learning, learn
 from pml.processors.workflow import Catalog, Policy
-from pml.schemas.catalog import Capability, Edge
-from pml.schemas.events import EventData, InternalEnded
-from pml.streams.catalog_topic import read_catalog
+from pml.schemas.catalog import Capability, CatalogRecord, Edge, ModelLive, ModelRecord
+from pml.schemas.events import EventData, InternalEnded, PredictionMade
+from pml.streams.catalog_topic import publish, read_catalog
 from pml.streams.client import new_id
 from pml.streams.connection import client_options
 from pml.streams.crash_points import VARIABLE
@@ -36,6 +36,7 @@ from pml.streams.projections.thresholds.table import CHANGELOG, changelog_topic
 from pml.streams.settings import Settings
 from pml.streams.topics import ensure_changelog, ensure_topics
 from tests.log_writer import LogWriter, run_completed, speculation_ended
+from tests.streams.learning.kept_models import FIRST, SECOND, keep, serving
 
 # A machine that runs several suites at once is slow, not wrong.
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -276,4 +277,41 @@ async def until_told(settings: Settings, runs: int) -> Capability:
         if isinstance(record, Capability) and record.runs >= runs:
             return record
         assert time.monotonic() < deadline, f"the catalog has {record}"
+        await asyncio.sleep(0.2)
+
+
+async def test_a_model_that_is_wrong_live_is_rolled_back_once_through_a_crash(settings: Settings) -> None:
+    keep(settings.models_folder, FIRST, SECOND)
+    record = serving(FIRST, SECOND)
+    await publish(settings, CatalogRecord(kind=record.KIND, id="local", data=record))
+
+    def predicted(*history: str) -> PredictionMade:
+        return PredictionMade(
+            call_id="call_1", model=FIRST, learner="ranker", history=history, threshold=0.9, first="a:x"
+        )
+
+    async with LogWriter(settings) as log:
+        for _ in range(60):
+            session = new_id("ses")
+            await log.write(session, predicted("a:x"), predicted("a:x", "b:y"), run_id=session)
+        child = start_child(settings, "thresholds.after_records")
+        assert await asyncio.to_thread(child.wait, WAIT_S) == -signal.SIGKILL
+        async with projecting(settings) as health:
+            await until_model(settings, SECOND)
+            await until(lambda: health.record.facts.get("lag") == 0, "the role says that it lags")
+    found = await read_catalog(settings)
+    model, told = found[b"model/local"].data, found[b"model_live/local"].data
+    assert isinstance(model, ModelRecord)
+    assert isinstance(told, ModelLive)
+    assert [item.model_id for item in model.fallen or ()] == [FIRST]
+    assert (model.reason, model.previous, told.hits, told.outcomes) == ("rolled_back", (), 0, 50)
+
+
+async def until_model(settings: Settings, model_id: str) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        data = (await read_catalog(settings))[b"model/local"].data
+        if isinstance(data, ModelRecord) and data.model_id == model_id:
+            return
+        assert time.monotonic() < deadline, f"{data} serves still"
         await asyncio.sleep(0.2)

@@ -1,0 +1,61 @@
+"""A served model that does worse than its best baseline did is rolled back, without anybody asking for it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import structlog
+
+from pml.processors.learning.drift import fall, has_fallen, successors, with_fallen
+from pml.schemas.catalog import ModelFallen, ModelLive, ModelRecord
+from pml.schemas.errors import PMLError
+from pml.streams.catalog_topic import read_catalog
+from pml.streams.learning.manifests import Manifest, arrays_file, read_manifest
+from pml.streams.learning.promotion import promoted_of, publish_model, record_of, record_of_counting
+from pml.streams.settings import Settings
+
+PRINCIPAL = "thresholds"
+
+log = structlog.get_logger("pml.models")
+
+
+async def roll_back_fallen(settings: Settings, tenant: str, live: ModelLive) -> ModelRecord | None:
+    """Let another model serve where this one has fallen; the record, or None where all stays as it is.
+
+    What serves now is asked of the catalog itself, so doing it again does nothing.
+
+    Raises:
+        BrokerUnavailable: the broker does not answer.
+        UnknownMessage: a newer release wrote a record.
+    """
+    now = promoted_of(await read_catalog(settings), tenant)
+    if now is None or not has_fallen(live, now):
+        return None
+    one = fall(live, now)
+    if settings.learning.drift == "off":
+        log.warning("model does worse than its baseline; drift is off, so it goes on", why=one.why)
+        return None
+    record = await asyncio.to_thread(_successor, settings.models_folder, now, one)
+    await publish_model(settings, tenant, record)
+    log.warning("model rolled back", model=one.model_id, why=one.why, serves=record.model_id or "counting")
+    return record
+
+
+def _successor(folder: Path, now: ModelRecord, one: ModelFallen) -> ModelRecord:
+    """The model that was promoted before it; where none is left, what is counted of the latest runs."""
+    fallen = with_fallen(now.fallen or (), one)
+    there = {name: manifest for name in now.previous if (manifest := _manifest(folder, name)) is not None}
+    named = successors(now.previous, fallen, there)
+    told = {"reason": "rolled_back", "why": one.why, "fallen": fallen}
+    if not named:
+        return record_of_counting(now, PRINCIPAL).model_copy(update=told)
+    return record_of(there[named[0]], PRINCIPAL, tuple(named[1:])).model_copy(update=told)
+
+
+def _manifest(folder: Path, model_id: str) -> Manifest | None:
+    try:
+        return read_manifest(folder, model_id) if arrays_file(folder, model_id).exists() else None
+    except PMLError as error:
+        log.warning("a model that served before cannot be gone back to", reason=error.message)
+        return None

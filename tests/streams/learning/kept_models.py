@@ -1,0 +1,49 @@
+"""Models as they lie in a folder, for whoever only reads what is said of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+
+from pml.schemas.catalog import ModelRecord
+from pml.streams.learning.manifests import Manifest, arrays_file, manifest_file
+
+FIRST, SECOND, THIRD = "mdl_aaaaaaaaaaaa", "mdl_bbbbbbbbbbbb", "mdl_cccccccccccc"
+PROMOTED_AT = "2023-01-01T00:00:00.000000Z"
+
+
+def keep(folder: Path, *model_ids: str) -> None:
+    """Put models there, without what is in them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for model_id in model_ids:
+        manifest_file(folder, model_id).write_bytes(orjson.dumps(manifest(model_id)))
+        arrays_file(folder, model_id).write_bytes(b"arrays")
+
+
+def manifest(model_id: str) -> Manifest:
+    """What is said of one: .8, where the best baseline had .6."""
+    rates = {"ranker": 0.8, "markov_1": 0.6}
+    return {
+        "model_id": model_id,
+        "blake2b": model_id.removeprefix("mdl_") + "0" * 20,
+        "created_at": PROMOTED_AT,
+        "serves": "ranker",
+        "baseline": "markov_1",
+        "reason": "ranker is right more often",
+        "validation": {name: {"hit_1": {"mean": rate}} for name, rate in rates.items()},
+        "data": {"tenant": "local", "questions": 100},
+    }
+
+
+def serving(model_id: str, *previous: str) -> ModelRecord:
+    """What the catalog says while it serves."""
+    return ModelRecord(
+        model_id=model_id,
+        learner="ranker",
+        hit_1=0.8,
+        baseline="markov_1",
+        baseline_hit_1=0.6,
+        promoted_at=PROMOTED_AT,
+        previous=previous,
+    )

@@ -1,0 +1,145 @@
+"""What serves after a model that fell, and who is told of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pml.schemas.catalog import CatalogData, CatalogRecord, ModelLive, ModelRecord
+from pml.schemas.errors import BrokerUnavailable, Refused
+from pml.streams.learning import listing, promotion, rollback
+from pml.streams.learning.manifests import arrays_file, manifest_file
+from pml.streams.settings import Settings
+from pml.streams.status import rolled_back
+from tests.streams.learning.kept_models import FIRST, SECOND, THIRD, keep, serving
+
+
+class Topic:
+    """The catalog without a broker."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *told: CatalogData) -> None:
+        self.records: dict[bytes, CatalogRecord] = {}
+        for place in (promotion, rollback, listing):
+            monkeypatch.setattr(place, "read_catalog", self._read)
+        monkeypatch.setattr(promotion, "publish", self._take)
+        for data in told:
+            self._keep(CatalogRecord(kind=data.KIND, id="local", data=data))
+
+    @property
+    def model(self) -> ModelRecord:
+        found = promotion.promoted_of(self.records, "local")
+        assert found is not None
+        return found
+
+    async def _read(self, settings: Settings) -> dict[bytes, CatalogRecord]:
+        return self.records
+
+    async def _take(self, settings: Settings, record: CatalogRecord) -> None:
+        self._keep(record)
+
+    def _keep(self, record: CatalogRecord) -> None:
+        self.records[record.key] = record
+
+
+def live(model_id: str, hits: int = 10, since: str = "2023-01-01T01:00:00.000000Z") -> ModelLive:
+    return ModelLive(
+        model_id=model_id,
+        outcomes=50,
+        hits=hits,
+        hit_1=hits / 50,
+        low=0.0,
+        high=hits / 50 + 0.2,
+        since=since,
+        at=since,
+    )
+
+
+def settings_of(folder: Path, **learning: Any) -> Settings:
+    return Settings.load(data_dir=folder, learning=learning)
+
+
+async def test_the_one_before_serves_and_then_what_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, topic = settings_of(tmp_path), Topic(monkeypatch, serving(FIRST, SECOND, THIRD))
+    keep(settings.models_folder, FIRST, SECOND, THIRD)
+    arrays_file(settings.models_folder, SECOND).unlink()
+    record = await rollback.roll_back_fallen(settings, "local", live(FIRST))
+    assert record == topic.model
+    assert record is not None
+    assert (record.model_id, record.previous, record.reason, record.principal) == (
+        THIRD,
+        (),
+        "rolled_back",
+        "thresholds",
+    )
+    assert record.why is not None
+    assert "below the 0.600 of markov_1" in record.why
+    assert [item.model_id for item in record.fallen or ()] == [FIRST]
+
+    later = live(THIRD, since="2999-01-01T00:00:00.000000Z")
+    assert await rollback.roll_back_fallen(settings, "local", later) == topic.model
+    assert (topic.model.model_id, topic.model.learner, topic.model.previous) == ("", "markov_1", ())
+    assert [item.model_id for item in topic.model.fallen or ()] == [THIRD, FIRST]
+    with pytest.raises(Refused):
+        await promotion.roll_back(settings, "ann", "local")
+
+
+async def test_it_is_done_once_and_only_a_person_promotes_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, topic = settings_of(tmp_path), Topic(monkeypatch, serving(FIRST, SECOND))
+    keep(settings.models_folder, FIRST, SECOND)
+    await rollback.roll_back_fallen(settings, "local", live(FIRST))
+    after = topic.model
+    assert await rollback.roll_back_fallen(settings, "local", live(FIRST)) is None
+    assert topic.model is after
+    assert rolled_back(topic.records) == ({"tenant": "local", "serves": SECOND, "why": after.why},)
+
+    await promotion.promote(settings, FIRST, "ann")
+    assert (topic.model.model_id, topic.model.previous, topic.model.fallen) == (FIRST, (SECOND,), None)
+    assert rolled_back(topic.records) == ()
+    assert await rollback.roll_back_fallen(settings, "local", live(FIRST)) is None
+
+
+@pytest.mark.parametrize(("drift", "hits"), [("off", 10), ("on", 25)])
+async def test_nothing_is_done_where_it_is_off_or_chance(
+    drift: str, hits: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, topic = settings_of(tmp_path, drift=drift), Topic(monkeypatch, serving(FIRST, SECOND))
+    keep(settings.models_folder, FIRST, SECOND)
+    assert await rollback.roll_back_fallen(settings, "local", live(FIRST, hits)) is None
+    assert topic.model == serving(FIRST, SECOND)
+
+
+async def test_a_model_that_is_damaged_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, topic = settings_of(tmp_path), Topic(monkeypatch, serving(FIRST, SECOND, THIRD))
+    keep(settings.models_folder, SECOND, THIRD)
+    manifest_file(settings.models_folder, SECOND).write_text("{}")
+    await rollback.roll_back_fallen(settings, "local", live(FIRST))
+    assert topic.model.model_id == THIRD
+
+
+async def test_the_list_shows_what_came_of_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings, topic = settings_of(tmp_path), Topic(monkeypatch, serving(FIRST, SECOND), live(FIRST))
+    keep(settings.models_folder, FIRST, SECOND)
+    before = {row["model_id"]: row for row in await listing.model_rows(settings, "local")}
+    assert [before[name]["serves"] for name in (FIRST, SECOND)] == [True, False]
+    assert (before[FIRST]["live"]["hits"], before[SECOND]["live"], before[FIRST]["fell"]) == (10, None, None)
+    await rollback.roll_back_fallen(settings, "local", live(FIRST))
+    after = {row["model_id"]: row for row in await listing.model_rows(settings, "local")}
+    assert [after[name]["serves"] for name in (FIRST, SECOND)] == [False, True]
+    assert after[FIRST]["fell"] == topic.model.why
+    assert (await listing.lived(settings, "local", FIRST))["fell"] == topic.model.why
+
+
+async def test_what_a_manifest_says_needs_no_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def silent(settings: Settings) -> None:
+        raise BrokerUnavailable("no broker")
+
+    monkeypatch.setattr(listing, "read_catalog", silent)
+    assert await listing.lived(settings_of(tmp_path), "local", FIRST) == {"live": None, "fell": None}
