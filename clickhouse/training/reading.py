@@ -78,6 +78,19 @@ def take_snapshot(store: Store, selection: Selection) -> Snapshot:
     return Snapshot(int(traces), int(calls), str(last_at), int(total), widths)
 
 
+def count_traces(store: Store, tenant: str, since: str) -> int:
+    """How many runs of a tenant ended at or after `since` (RFC 3339).
+
+    Raises:
+        StoreUnavailable, QueryError
+    """
+    sql = (
+        "SELECT count() FROM traces WHERE tenant = {tenant:String} "
+        "AND ended_at >= parseDateTime64BestEffort({since:String}, 6, 'UTC')"
+    )
+    return int(store.query(sql, {"tenant": tenant, "since": since}, LIMITS).rows[0][0])
+
+
 def _read(store: Store, selection: Selection, snapshot: Snapshot, told: Told) -> Arrays:
     session, run = snapshot.widths
     of_traces = trace_columns({"session_id": session, "run_id": run})

@@ -17,7 +17,6 @@ from typing import Any, Literal
 import orjson
 
 from pml.schemas.calls import task_value
-from pml.schemas.errors import PMLError
 from pml.schemas.events import PredictionMade, SpeculationStarted, TaskCompleted
 from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.schemas.workflow import Options
@@ -28,6 +27,7 @@ from pml.streams.demo.play import until_stored
 from pml.streams.demo.runs import RUN_TIMEOUT_S
 from pml.streams.demo.sessions import DemoSession, draw_sessions
 from pml.streams.demo.stage import Stage
+from pml.streams.learning.limited import TrainingFailed
 from pml.streams.learning.promotion import promote
 from pml.streams.local.supervisor import supervised
 from pml.streams.settings import Settings
@@ -42,12 +42,6 @@ PREDICTED = ("speculation", "joined")
 KINDS_COUNTED = (SpeculationStarted.TYPE, TaskCompleted.TYPE, PredictionMade.TYPE)
 
 Say = Callable[[str], None]
-
-
-class TrainingFailed(PMLError):
-    """`pml train` ended with an error."""
-
-    code = "TRAINING_FAILED"
 
 
 @dataclass(frozen=True, slots=True)

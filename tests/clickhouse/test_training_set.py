@@ -15,8 +15,8 @@ from pml.clickhouse.client import Store
 from pml.clickhouse.migrate import migrate
 from pml.clickhouse.rows import EVENT_COLUMNS, EVENTS_TABLE
 from pml.clickhouse.training.export import write_npz, write_parquet
-from pml.clickhouse.training.reading import read_arrays
-from pml.clickhouse.training.selection import SIDES, Selection
+from pml.clickhouse.training.reading import count_traces, read_arrays
+from pml.clickhouse.training.selection import EARLIEST, SIDES, Selection
 from pml.schemas.errors import ConfigurationError, QueryError
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
@@ -190,3 +190,10 @@ def test_a_file_that_could_not_be_written_leaves_the_old_one(store: Store, tmp_p
 def test_shares_that_leave_nothing_to_train_on_are_refused(validation: float, test: float) -> None:
     with pytest.raises(ConfigurationError, match="less than 1 together"):
         Selection(validation=validation, test=test)
+
+
+def test_runs_that_ended_since_are_counted(store: Store) -> None:
+    ended = sorted(str(row[0]) for row in store.query("SELECT toString(ended_at) FROM traces").rows)
+    assert count_traces(store, "local", EARLIEST) == len(ended) == 40
+    assert count_traces(store, "local", ended[30]) == sum(at >= ended[30] for at in ended)
+    assert count_traces(store, "acme", EARLIEST) == 0

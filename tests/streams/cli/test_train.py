@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import orjson
@@ -40,6 +43,10 @@ def test_a_file_is_trained_on_and_the_model_is_shown(pml: Pml, tmp_path: Path) -
         (["train", "--data", "gone.npz", "--no-promote", "--since", "2026-01-01"], 2, "a file has what"),
         (["train", "--since", "yesterday"], 2, "is no time such as"),
         (["train", "--data", ".", "--json"], 2, "none of the data sets"),
+        (["train", "--watch"], 2, "--watch needs --every"),
+        (["train", "--every", "6h"], 2, "go with --watch"),
+        (["train", "--watch", "--every", "soon"], 2, "is no duration such as"),
+        (["train", "--watch", "--every", "6h", "--data", "."], 2, "--plot and data"),
         (["model", "show", "mdl_000000000000"], 1, "pml model list"),
     ],
 )
@@ -63,6 +70,20 @@ def test_a_folder_of_data_sets_is_a_table_and_keeps_nothing(pml: Pml, tmp_path: 
         ("nestful", True)
     ]
     assert not Path(".pml/models").exists()
+
+
+def test_a_watch_goes_on_after_a_failure_until_somebody_stops_it(tmp_path: Path) -> None:
+    command = (sys.executable, "-m", "pml.streams.cli", "train", "--watch", "--every", "1h", "--json")
+    watch = subprocess.Popen(
+        [*command, "--data", "gone.npz", "--no-promote"], cwd=tmp_path, stdout=subprocess.PIPE
+    )
+    assert watch.stdout is not None
+    told = [orjson.loads(watch.stdout.readline()) for _ in range(3)]
+    watch.send_signal(signal.SIGINT)
+    assert [item["event"] for item in told] == ["started", "failed", "waiting"]
+    assert (told[1]["code"], "gone.npz cannot be read" in told[1]["message"]) == ("TRAINING_FAILED", True)
+    assert (watch.stdout.read(), watch.wait()) == (b"", 130)
+    watch.stdout.close()
 
 
 @pytest.mark.integration

@@ -1,0 +1,72 @@
+"""`pml train --watch`: what it prints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import typer
+
+from pml.streams.cli.output import note, print_json_line
+from pml.streams.cli.session import load_settings, person, run_async
+
+SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
+
+
+def duration_s(text: str | None, option: str) -> float | None:
+    """Seconds of a duration such as `90s`, `30m`, `6h` or `1d`.
+
+    Raises:
+        typer.BadParameter: it is none.
+    """
+    if text is None:
+        return None
+    found = _DURATION.fullmatch(text.strip())
+    if found is None or float(found[1]) == 0:
+        raise typer.BadParameter(f"{text!r} is no duration such as 90s, 30m, 6h or 1d", param_hint=option)
+    return float(found[1]) * SECONDS[found[2]]
+
+
+def watch_trainings(
+    options: Sequence[str],
+    *,
+    tenant: str,
+    schedule: tuple[str | None, int | None],
+    limits: tuple[int, str],
+    promote: bool,
+    json: bool,
+) -> None:
+    """Train whenever it is due until Ctrl-C; `limits` are MiB of memory and a duration.
+
+    Raises:
+        ConfigurationError: no schedule was given.
+        ModelDamaged: a manifest cannot be read.
+        typer.BadParameter: a duration is none.
+    """
+    from pml.streams.clock import now_ms
+    from pml.streams.learning.limited import MIB, Limits
+    from pml.streams.learning.retraining import Job, Schedule, last_training_ms, retrain, steps_of
+
+    settings = load_settings()
+    wanted = Schedule(duration_s(schedule[0], "--every"), schedule[1])
+    time_s = duration_s(limits[1], "--time-limit")
+    assert time_s is not None
+    job = Job(tenant, options, Limits(limits[0] * MIB, time_s), person() if promote else None)
+    steps = steps_of(settings, job, now_ms)
+    last_ms = last_training_ms(settings, tenant)
+    run_async(retrain(wanted, steps, last_ms, print_json_line if json else lambda told: note(line(told))))
+
+
+def line(told: Mapping[str, Any]) -> str:
+    """What happened, for a person."""
+    at, event = told["at"][:19] + "Z", told["event"]
+    if event == "waiting":
+        return f"{at} waiting: the last training was {told['last'][:19]}Z"
+    if event == "started":
+        return f"{at} training: {told['reason']}"
+    if event == "failed":
+        return f"{at} failed, the next one comes: {told['message']} ({told['code']})"
+    took = f"{told['took_s']:g} s, {told['peak_mb']} MiB"
+    return f"{at} {told['model_id']} ({told['serves']}), {took}; {told['why']}. {told['reason']}"

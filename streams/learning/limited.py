@@ -1,0 +1,147 @@
+"""A program in a process of its own that may take so much memory and time, and stands behind all others."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO
+
+import psutil
+
+from pml.schemas.errors import PMLError
+from pml.streams.local.leash import leashed
+
+MIB = 1024 * 1024
+# What it may have allocated beyond its limit before somebody notices.
+LOOK_S = 0.2
+OUTPUT_BYTES_MAX = 64 * MIB
+LAST_WORDS_BYTES = 2_000
+
+
+class TrainingFailed(PMLError):
+    """`pml train` ended with an error."""
+
+    code = "TRAINING_FAILED"
+
+
+class OverLimit(PMLError):
+    """It took more memory or time than it may, and was ended."""
+
+    code = "OVER_LIMIT"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a process may take: memory that is resident, with that of its children; time on the wall clock."""
+
+    memory_bytes: int
+    time_s: float
+    niceness: int = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A process that ended well: what it wrote to standard output, and the most that it took."""
+
+    output: bytes
+    took_s: float
+    peak_bytes: int
+
+
+async def run_limited(command: Sequence[str], environment: Mapping[str, str], limits: Limits) -> Ended:
+    """Run a program to its end; whatever happens, it and its children are gone afterwards.
+
+    Memory is what is resident, looked at five times a second: numerical libraries reserve far more addresses
+    than they use, so a limit of the kernel on addresses would end programs that take little.
+
+    Raises:
+        OverLimit: it took too much, and was killed.
+        TrainingFailed: it could not begin, or ended with another exit code than 0; its last words are in the
+            message.
+    """
+    try:
+        return await _run(command, environment, limits)
+    except OSError as error:
+        raise TrainingFailed(f"pml train cannot begin: {error.strerror or error}") from None
+
+
+async def _run(command: Sequence[str], environment: Mapping[str, str], limits: Limits) -> Ended:
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        began_s = time.monotonic()
+        process = await asyncio.create_subprocess_exec(
+            *leashed([*command], limits.niceness),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=errors,
+            env=dict(environment),
+            start_new_session=True,  # Ctrl-C at the terminal is ours to pass on
+        )
+        try:
+            if sys.platform != "linux":
+                psutil.Process(process.pid).nice(limits.niceness)
+            peak_bytes = await _watched(process, limits, began_s)
+        finally:
+            await _ended(process)
+        if process.returncode != 0:
+            told = _last_words(errors) or f"exit code {process.returncode}"
+            raise TrainingFailed(f"pml train: {told}", exit_code=process.returncode)
+        output.seek(0)
+        return Ended(output.read(OUTPUT_BYTES_MAX), time.monotonic() - began_s, peak_bytes)
+
+
+async def _watched(process: asyncio.subprocess.Process, limits: Limits, began_s: float) -> int:
+    """Wait for its end; the most memory that it was seen with, in bytes."""
+    peak_bytes = 0
+    waiting = asyncio.ensure_future(process.wait())
+    try:
+        while not (await asyncio.wait((waiting,), timeout=LOOK_S))[0]:
+            found = resident_bytes(process.pid)
+            peak_bytes = max(peak_bytes, found)
+            if found > limits.memory_bytes:
+                raise OverLimit(
+                    f"the training took {found // MIB} MiB, more than {limits.memory_bytes // MIB}, and was "
+                    "ended; allow it more (--memory-mb), or train on a shorter time (--since)"
+                )
+            if time.monotonic() - began_s > limits.time_s:
+                raise OverLimit(
+                    f"the training took longer than {limits.time_s:g} s and was ended; allow it more "
+                    "(--time-limit), or train on a shorter time (--since)"
+                )
+    finally:
+        waiting.cancel()
+    return peak_bytes
+
+
+def resident_bytes(pid: int) -> int:
+    """The memory of a process and its children that is resident; 0 where it is gone."""
+    try:
+        process = psutil.Process(pid)
+        family = [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return 0
+    found = 0
+    for member in family:
+        with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+            found += int(member.memory_info().rss)
+    return found
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    """Nothing is left of it, whoever is in a hurry."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await asyncio.shield(process.wait())
+
+
+def _last_words(errors: IO[bytes]) -> str:
+    size = errors.seek(0, os.SEEK_END)
+    errors.seek(max(0, size - LAST_WORDS_BYTES))
+    return " ".join(errors.read().decode(errors="replace").split())[-500:]

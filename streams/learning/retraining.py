@@ -1,0 +1,228 @@
+"""`pml train --watch`: a training whenever one is due, each in a process of its own, until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from pml.clickhouse.client import Store
+from pml.clickhouse.training.reading import count_traces
+from pml.schemas.errors import ConfigurationError, PMLError
+from pml.schemas.times import from_rfc3339, to_rfc3339
+from pml.streams.catalog_topic import read_catalog
+from pml.streams.clock import Clock
+from pml.streams.connection import store_url
+from pml.streams.learning.limited import MIB, Ended, Limits, TrainingFailed, run_limited
+from pml.streams.learning.manifests import Manifest, list_manifests
+from pml.streams.learning.promotion import promote, promoted_of, tenant_of
+from pml.streams.settings import Settings
+
+# How often new traces are counted, and how long a wait is at most: clocks are set, machines sleep.
+COUNT_S = 60.0
+WAIT_MOST_S = 3_600.0
+
+Report = Mapping[str, Any]
+Tell = Callable[[Report], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When a training is due: so long after the last one began, or with so many runs that ended since.
+
+    Raises:
+        ConfigurationError: neither is given, or one is not above 0.
+    """
+
+    every_s: float | None = None
+    new_traces: int | None = None
+
+    def __post_init__(self) -> None:
+        given = [limit for limit in (self.every_s, self.new_traces) if limit is not None]
+        if not given or min(given) <= 0:
+            raise ConfigurationError("--watch needs --every (such as 6h), --new-traces (such as 500) or both")
+
+    def due(self, last_ms: int | None, now_ms: int, traces: int) -> str | None:
+        """Why one is due now; None where none is. `last_ms`: when the last one began, None: never."""
+        if last_ms is None:
+            return "nothing was trained yet"
+        if self.new_traces is not None and traces >= self.new_traces:
+            return f"{traces} runs ended since the last one"
+        if self.every_s is not None and now_ms - last_ms >= self.every_s * 1_000:
+            return f"the last one began {(now_ms - last_ms) / 1_000:.0f} s ago"
+        return None
+
+    def wait_s(self, last_ms: int, now_ms: int) -> float:
+        """How long nothing needs to be looked at."""
+        left_s = WAIT_MOST_S if self.every_s is None else self.every_s - (now_ms - last_ms) / 1_000
+        return max(0.001, min(left_s, COUNT_S if self.new_traces is not None else WAIT_MOST_S))
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What the loop does: a test has its own.
+
+    Attributes:
+        count: the runs that ended since a time (milliseconds since 1970).
+        train: one training, in a process of its own; what it wrote.
+        publish: lets a model serve where it may; whether it does now, and why.
+        sleep: for so many seconds.
+    """
+
+    count: Callable[[int], Awaitable[int]]
+    train: Callable[[], Awaitable[Ended]]
+    publish: Callable[[Manifest], Awaitable[tuple[bool, str]]]
+    clock: Clock
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+
+async def retrain(schedule: Schedule, steps: Steps, last_ms: int | None, tell: Tell) -> None:
+    """Train whenever it is due, until somebody cancels it; what fails is told, and the next one comes.
+
+    Args:
+        last_ms: when the last training was, so that a restart is no reason for another.
+        tell: called with what happens (`event`: `waiting`, `started`, `trained`, `failed`; `at`).
+    """
+    told = _Teller(tell, steps.clock)
+    waits = False
+    while True:
+        reason = await _due(schedule, steps, last_ms, told)
+        if reason is None:
+            assert last_ms is not None
+            if not waits:
+                told("waiting", last=to_rfc3339(last_ms))
+            waits = True
+            await steps.sleep(schedule.wait_s(last_ms, steps.clock()))
+            continue
+        waits, last_ms = False, steps.clock()
+        told("started", reason=reason)
+        await _train_once(steps, told)
+
+
+@dataclass(slots=True)
+class _Teller:
+    """Tells what happens, with its time; of a store that does not answer once."""
+
+    tell: Tell
+    clock: Clock
+    silent: bool = False
+
+    def __call__(self, event: str, **fields: Any) -> None:
+        self.tell({"event": event, "at": to_rfc3339(self.clock()), **fields})
+
+
+async def _due(schedule: Schedule, steps: Steps, last_ms: int | None, told: _Teller) -> str | None:
+    traces = 0
+    if schedule.new_traces is not None and last_ms is not None:
+        try:
+            traces, told.silent = await steps.count(last_ms), False
+        except PMLError as error:
+            if not told.silent:
+                told("failed", code=error.code, message=f"new traces cannot be counted: {error.message}")
+            told.silent = True
+    return schedule.due(last_ms, steps.clock(), traces)
+
+
+async def _train_once(steps: Steps, told: _Teller) -> None:
+    try:
+        ended = await steps.train()
+        manifest = _manifest(ended)
+        published, why = await steps.publish(manifest)
+    except PMLError as error:
+        told("failed", code=error.code, message=error.message)
+        return
+    told(
+        "trained",
+        model_id=manifest["model_id"],
+        serves=manifest["serves"],
+        baseline=manifest["baseline"],
+        reason=manifest["reason"],
+        took_s=round(ended.took_s, 1),
+        peak_mb=round(ended.peak_bytes / MIB),
+        published=published,
+        why=why,
+    )
+
+
+def _manifest(ended: Ended) -> Manifest:
+    try:
+        found: Manifest = orjson.loads(ended.output)
+        found["model_id"], found["serves"], found["baseline"], found["reason"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise TrainingFailed(f"pml train did not say what it made: {error!r}") from None
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is trained again and again.
+
+    Attributes:
+        tenant: whose sessions.
+        options: what each `pml train` is given beside `--no-promote --json`.
+        limits: what each may take.
+        principal: who lets models serve; None: they only lie there.
+    """
+
+    tenant: str
+    options: Sequence[str]
+    limits: Limits
+    principal: str | None
+
+
+def steps_of(settings: Settings, job: Job, clock: Clock) -> Steps:
+    """The loop's steps on this machine."""
+    command = [sys.executable, "-m", "pml.streams.cli", "train", "--no-promote", "--json", *job.options]
+    environment = {**os.environ, **settings.environment()}
+
+    async def count(since_ms: int) -> int:
+        return await asyncio.to_thread(_counted, settings, job.tenant, to_rfc3339(since_ms))
+
+    async def publish(manifest: Manifest) -> tuple[bool, str]:
+        if job.principal is None:
+            return False, f"`pml model promote {manifest['model_id']}` lets it serve"
+        return await publish_earned(settings, manifest, job.principal)
+
+    return Steps(count, lambda: run_limited(command, environment, job.limits), publish, clock)
+
+
+async def publish_earned(settings: Settings, manifest: Manifest, principal: str) -> tuple[bool, str]:
+    """Let a model serve that was just trained; whether it does, and why.
+
+    What serves in it was chosen by `pml train`: something learned only where it is surely better than the
+    best baseline. The model that serves now stays where this is the same, and one that fell stays out.
+
+    Raises:
+        BrokerUnavailable: the broker does not answer.
+        NoSuchModel, ModelDamaged: it is not there.
+    """
+    model_id = manifest["model_id"]
+    now = promoted_of(await read_catalog(settings), tenant_of(manifest))
+    if now is not None and now.model_id == model_id:
+        return False, "it is the one that serves"
+    fallen = {} if now is None else {item.model_id: item.at for item in now.fallen or ()}
+    if model_id in fallen:
+        return False, f"it did worse than its baseline and was rolled back ({fallen[model_id]})"
+    await promote(settings, model_id, principal)
+    return True, "it serves from now on"
+
+
+def last_training_ms(settings: Settings, tenant: str) -> int | None:
+    """When the newest model of a tenant was made; None where there is none.
+
+    Raises:
+        ModelDamaged: a manifest cannot be read.
+    """
+    manifests = (item for item in list_manifests(settings.models_folder) if tenant_of(item) == tenant)
+    newest = next(manifests, None)
+    return None if newest is None else from_rfc3339(newest["created_at"])
+
+
+def _counted(settings: Settings, tenant: str, since: str) -> int:
+    with Store.connect(store_url(settings), settings.clickhouse.database) as store:
+        return count_traces(store, tenant, since)
