@@ -17,7 +17,19 @@ from benchmarks.plan import Benchmark, planned
 from benchmarks.report import WIDTH, Result, show
 from pml.schemas.errors import PMLError
 
-NAMES = ("projection", "replay", "step", "hop", "proxy", "prediction", "sink", "state", "memory", "takeover")
+NAMES = (
+    "projection",
+    "replay",
+    "step",
+    "hop",
+    "proxy",
+    "prediction",
+    "retraining",
+    "sink",
+    "state",
+    "memory",
+    "takeover",
+)
 ROUNDS = 5
 SEED = 1
 

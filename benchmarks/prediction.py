@@ -48,11 +48,11 @@ async def measure(plan: Plan) -> Sequence[Figure]:
                 for pace, (at_once, pause_s) in PACES.items():
                     plan.say(f"round {number + 1} of {plan.rounds}: {pace}")
                     turns = (
-                        partial(_round, side, at_once, pause_s, into)
+                        partial(paced_round, side, at_once, pause_s, into)
                         for side, into in zip(sides, found[pace], strict=True)
                     )
                     await in_turns(number, *turns)
-    return [_figure(pace, percent, *found[pace]) for pace in PACES for percent in PERCENTILES]
+    return [figure(pace, percent, *found[pace]) for pace in PACES for percent in PERCENTILES]
 
 
 def _silent(settings: Settings) -> Settings:
@@ -72,7 +72,7 @@ async def _warm_up(plan: Plan, settings: Settings, sides: Sequence[Side]) -> Non
         await answered
 
 
-async def _round(side: Side, at_once: int, pause_s: float, into: list[list[float]]) -> None:
+async def paced_round(side: Side, at_once: int, pause_s: float, into: list[list[float]]) -> None:
     left = iter(range(CALLS))
     took_ms: list[float] = []
 
@@ -95,6 +95,6 @@ async def _call(side: Side) -> float:
     return took_ms
 
 
-def _figure(pace: str, percent: int, asking: list[list[float]], silent: list[list[float]]) -> Figure:
+def figure(pace: str, percent: int, asking: list[list[float]], silent: list[list[float]]) -> Figure:
     values, baseline = (tuple(percentile(took, percent) for took in side) for side in (asking, silent))
     return Figure(f"{pace}, p{percent}", "ms", values, baseline)
