@@ -16,6 +16,7 @@ from pml.streams.replay.sources import Entries, Unreadable
 NOT_REBUILT = (
     "thresholds",
     "branches, capabilities and edges",
+    "how often models are right",
     "tables that ClickHouse derives from events_raw",
 )
 
