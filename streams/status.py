@@ -97,11 +97,20 @@ async def _broker(settings: Settings, stack: Stack | None) -> tuple[PartStatus, 
         address = bootstrap_servers(settings)
         async with asyncio.timeout(BROKER_TIMEOUT_S):
             lags = await read_lags(settings)
-            models = rolled_back(await read_catalog(settings)) if lags else ()
     except (PMLError, TimeoutError) as error:
         return PartStatus("kafka", "unreachable", last_error=_told(error), **facts), {}, ()
     pid = part.process.pid if part and part.process else None
+    models = await _rolled_back(settings) if lags else ()
     return PartStatus("kafka", "ready", address, pid=pid, last_error=_error(part), **facts), lags, models
+
+
+async def _rolled_back(settings: Settings) -> Models:
+    """Nothing where the catalog cannot be read: the broker answers all the same."""
+    try:
+        async with asyncio.timeout(BROKER_TIMEOUT_S):
+            return rolled_back(await read_catalog(settings))
+    except (PMLError, TimeoutError):
+        return ()
 
 
 def rolled_back(records: Records) -> Models:

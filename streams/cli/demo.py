@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pml.streams.cli.dependent_options import only_with
 from pml.streams.cli.exits import FAILED
 from pml.streams.cli.output import Json, note, print_json, stderr_console, stdout_console
 from pml.streams.cli.session import load_settings, run_async
@@ -22,6 +23,29 @@ Say = Callable[[str], None]
 SEED = 1
 SESSIONS = 60
 LATENCY_MS = 300
+Sessions = Annotated[
+    int | None,
+    typer.Option(
+        min=3,
+        max=3_000,
+        help="With --learn: how many are drawn; two of three train.",
+        show_default=str(SESSIONS),
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(min=0, help="With --learn: what sessions are drawn with.", show_default=str(SEED)),
+]
+Latency = Annotated[
+    int | None,
+    typer.Option(
+        "--latency-ms",
+        min=0,
+        max=5_000,
+        help="With --learn: each call takes so much longer.",
+        show_default=str(LATENCY_MS),
+    ),
+]
 
 
 def demo(
@@ -33,32 +57,12 @@ def demo(
     learn: Annotated[
         bool, typer.Option("--learn", help="Sessions instead: train on some, predict in others.")
     ] = False,
-    sessions: Annotated[
-        int | None,
-        typer.Option(
-            min=3,
-            max=3_000,
-            help="With --learn: how many are drawn; two of three train.",
-            show_default=str(SESSIONS),
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(min=0, help="With --learn: what sessions are drawn with.", show_default=str(SEED)),
-    ] = None,
+    sessions: Sessions = None,
+    seed: Seed = None,
     threshold: Annotated[
         float | None, typer.Option(min=0, max=1, help="With --learn: the confidence to begin at.")
     ] = None,
-    latency_ms: Annotated[
-        int | None,
-        typer.Option(
-            "--latency-ms",
-            min=0,
-            max=5_000,
-            help="With --learn: each call takes so much longer.",
-            show_default=str(LATENCY_MS),
-        ),
-    ] = None,
+    latency_ms: Latency = None,
     json: Json = False,
 ) -> None:
     """Run real workflows on real MCP servers, without and with speculation, and compare.
@@ -75,7 +79,7 @@ def demo(
     from pml.streams.demo.stage import Stage
     from pml.streams.local.foreground import fetch_jars
 
-    _only_with_learn(learn, sessions=sessions, seed=seed, threshold=threshold, **{"latency-ms": latency_ms})
+    only_with("--learn", learn, sessions=sessions, seed=seed, threshold=threshold, latency_ms=latency_ms)
     settings = load_settings()
     fetch_jars(settings)
     console = stderr_console()
@@ -97,17 +101,6 @@ def demo(
         show()
     if not report.ok:
         raise typer.Exit(FAILED)
-
-
-def _only_with_learn(learn: bool, **options: float | None) -> None:
-    """Refuse what would be ignored.
-
-    Raises:
-        typer.BadParameter: an option of --learn was given without it.
-    """
-    given = [f"--{name}" for name, value in options.items() if value is not None]
-    if given and not learn:
-        raise typer.BadParameter(f"{', '.join(given)}: only with --learn")
 
 
 def _or(value: int | None, default: int) -> int:

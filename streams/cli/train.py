@@ -10,10 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pml.schemas.identifiers import DEFAULT_TENANT
+from pml.streams.cli.dependent_options import only_with
 from pml.streams.cli.export import moment
 from pml.streams.cli.output import Json, note, print_json, print_table, stderr_console
 from pml.streams.cli.session import load_settings, open_store, person, run_async
-from pml.streams.cli.train_watch import watch_trainings
+from pml.streams.cli.train_watch import (
+    MEMORY_MB,
+    TIME_LIMIT,
+    Every,
+    MemoryLimit,
+    NewTraces,
+    TimeLimit,
+    watch_trainings,
+)
 
 if TYPE_CHECKING:
     from pml.processors.memory.embedding import Embedding
@@ -48,18 +57,10 @@ def train(
         Path | None, typer.Option(metavar="FILE", help="Draw the learning curve as PNG; takes longer.")
     ] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Train again and again, until Ctrl-C.")] = False,
-    every: Annotated[
-        str | None, typer.Option(metavar="TIME", help="With --watch: so long after the last one, as 6h.")
-    ] = None,
-    new_traces: Annotated[
-        int | None, typer.Option(min=1, help="With --watch: as soon as so many more runs have ended.")
-    ] = None,
-    memory_mb: Annotated[
-        int, typer.Option("--memory-mb", min=64, help="With --watch: what one training may take.")
-    ] = 2_048,
-    time_limit: Annotated[
-        str, typer.Option(metavar="TIME", help="With --watch: how long one training may take.")
-    ] = "1h",
+    every: Every = None,
+    new_traces: NewTraces = None,
+    memory_mb: MemoryLimit = None,
+    time_limit: TimeLimit = None,
     json: Json = False,
 ) -> None:
     """Train a model of what comes next in a session, beside every simple way to guess it.
@@ -71,16 +72,19 @@ def train(
     pml train --data traces.npz --no-promote --json · pml train --data "$PML_DATASETS" --json ·
     pml train --watch --every 6h --new-traces 500
     """
-    if watch or every or new_traces:
-        if not watch or plot is not None or (data != STORE and Path(data).is_dir()):
-            raise typer.BadParameter("--every and --new-traces go with --watch, --plot and data sets do not")
+    only_with(
+        "--watch", watch, every=every, new_traces=new_traces, memory_mb=memory_mb, time_limit=time_limit
+    )
+    if watch:
+        if plot is not None or (data != STORE and Path(data).is_dir()):
+            raise typer.BadParameter("--plot and data sets do not go with --watch")
         given = {"--data": data, "--since": since, "--until": until, "--tenant": tenant, "--learner": learner}
         options = [f"{name}={value}" for name, value in given.items() if value is not None]
         watch_trainings(
             [*options, f"--seed={seed}", f"--test={test}"],
             tenant=tenant,
             schedule=(every, new_traces),
-            limits=(memory_mb, time_limit),
+            limits=(memory_mb or MEMORY_MB, time_limit or TIME_LIMIT),
             promote=promote,
             json=json,
         )

@@ -4,13 +4,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from pml.streams.cli.output import note, print_json_line
 from pml.streams.cli.session import load_settings, person, run_async
 
+MEMORY_MB = 2_048
+TIME_LIMIT = "1h"
+Every = Annotated[
+    str | None, typer.Option(metavar="TIME", help="With --watch: so long after the last one, as 6h.")
+]
+NewTraces = Annotated[
+    int | None, typer.Option(min=1, help="With --watch: as soon as so many more runs have ended.")
+]
+MemoryLimit = Annotated[
+    int | None,
+    typer.Option(
+        "--memory-mb", min=64, help="With --watch: what one training may take.", show_default=str(MEMORY_MB)
+    ),
+]
+TimeLimit = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME", help="With --watch: how long one training may take.", show_default=TIME_LIMIT
+    ),
+]
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 

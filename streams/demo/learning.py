@@ -51,8 +51,8 @@ class Plan:
     `threshold`: an override of the confidence at which calls begin; `latency_ms`: see `Stage`.
     """
 
-    recorded: int = 40
-    played: int = 20
+    recorded: int
+    played: int
     seed: int = 1
     threshold: float | None = None
     latency_ms: int = 0
