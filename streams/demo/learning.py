@@ -9,22 +9,20 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import orjson
 
-from pml.schemas.calls import task_value
+from pml.schemas.errors import WaitedTooLong
 from pml.schemas.events import PredictionMade, SpeculationStarted, TaskCompleted
 from pml.schemas.identifiers import DEFAULT_TENANT
-from pml.schemas.workflow import Options
-from pml.streams.client import EventConsumer, IntentProducer, ResultReader, wait_for_run
-from pml.streams.demo.comparison import Outcome, TaskResult
+from pml.streams.client import EventConsumer, IntentProducer, ResultReader
 from pml.streams.demo.learning_report import LearningReport, Way, WayPlayed
 from pml.streams.demo.play import until_stored
-from pml.streams.demo.runs import RUN_TIMEOUT_S
+from pml.streams.demo.player import PRINCIPAL, Player
 from pml.streams.demo.sessions import DemoSession, draw_sessions
 from pml.streams.demo.stage import Stage
 from pml.streams.learning.limited import TrainingFailed
@@ -36,7 +34,9 @@ from pml.streams.threshold_overrides import chosen_context, publish_override
 # An agent thinks before it calls again; real ones for longer.
 THINKS_S = 0.5
 TRAINING_TIMEOUT_S = 300
-PRINCIPAL = "demo"
+# The first question makes a bridge import and load a model: seconds, where a machine is busy.
+ANSWER_TIMEOUT_S = 30
+WARM_UPS_MOST = 4
 EVERYWHERE = chosen_context(DEFAULT_TENANT, None, None, None)
 PREDICTED = ("speculation", "joined")
 KINDS_COUNTED = (SpeculationStarted.TYPE, TaskCompleted.TYPE, PredictionMade.TYPE)
@@ -48,7 +48,8 @@ Say = Callable[[str], None]
 class Plan:
     """How many sessions are recorded and how many are then played; the rest is told in the report.
 
-    `threshold`: an override of the confidence at which calls begin; `latency_ms`: see `Stage`.
+    `threshold`: an override of the confidence at which calls begin; `latency_ms`: see `Stage`; `thinks_s`:
+    how long the agent that plays thinks before each workflow but the first.
     """
 
     recorded: int
@@ -56,41 +57,7 @@ class Plan:
     seed: int = 1
     threshold: float | None = None
     latency_ms: int = 0
-
-
-class Player:
-    """Plays sessions, one after another, as an agent does that waits for each answer and then thinks."""
-
-    def __init__(self, settings: Settings, producer: IntentProducer, results: ResultReader) -> None:
-        self._settings, self._producer, self._results = settings, producer, results
-        self.run_ids: list[str] = []
-
-    async def play(
-        self, session: DemoSession, name: str, speculation: Literal["on", "off"], thinks_s: float
-    ) -> tuple[float, list[Outcome]]:
-        """How long somebody waited for it, in ms, and what each of its workflows came to."""
-        waited_ms, outcomes = 0.0, []
-        for number, workflow in enumerate(session.steps):
-            await asyncio.sleep(thinks_s if number else 0)
-            options = Options(speculation=speculation)
-            began = time.perf_counter()
-            submission = await self._producer.start_run(
-                workflow.model_copy(update={"options": options}),
-                session_id=name,
-                request=session.request,
-                principal=PRINCIPAL,
-            )
-            summary = await wait_for_run(self._settings, submission, timeout_s=RUN_TIMEOUT_S)
-            waited_ms += (time.perf_counter() - began) * 1_000
-            self.run_ids.append(summary.run_id)
-            tasks = {name: await self._result(task) for name, task in summary.results.items()}
-            outcomes.append(Outcome(summary.status, tasks, ""))
-        return waited_ms, outcomes
-
-    async def _result(self, task: Any) -> TaskResult:
-        if task.result_ref is None:
-            return TaskResult(task.status, error_code=str(task.error["code"]) if task.error else None)
-        return TaskResult(task.status, task_value(await self._results.read(task.result_ref)))
+    thinks_s: float = THINKS_S
 
 
 async def learn(stage: Stage, plan: Plan, say: Say) -> LearningReport:
@@ -110,12 +77,11 @@ async def learn(stage: Stage, plan: Plan, say: Say) -> LearningReport:
             ResultReader(stage.settings) as results,
         ):
             player = Player(stage.settings, producer, results)
-            return await _learn(player, stage.settings, plan, sessions, say)
+            return await _learn(player, plan, sessions, say)
 
 
-async def _learn(
-    player: Player, settings: Settings, plan: Plan, sessions: Sequence[DemoSession], say: Say
-) -> LearningReport:
+async def _learn(player: Player, plan: Plan, sessions: Sequence[DemoSession], say: Say) -> LearningReport:
+    settings = player.settings
     for number, session in enumerate(sessions[: plan.recorded], 1):
         say(f"recording session {number} of {plan.recorded}")
         await player.play(session, f"recorded-{number}", "off", 0)
@@ -131,7 +97,7 @@ async def _learn(
     for way, manifest in (("no prediction", None), ("baseline", baseline), ("model", model)):
         if manifest is not None:
             await promote(settings, manifest["model_id"], PRINCIPAL)
-        ways.append(await _played(player, settings, Way(way, manifest), (held_out, sessions[0]), say))
+        ways.append(await _played(player, plan, Way(way, manifest), (held_out, sessions[0]), say))
     return LearningReport(asdict(plan), model, tuple(ways))
 
 
@@ -163,26 +129,54 @@ async def _trained(settings: Settings, plan: Plan, learner: str | None = None) -
 
 
 async def _played(
-    player: Player,
-    settings: Settings,
-    way: Way,
-    sessions: tuple[Sequence[DemoSession], DemoSession],
-    say: Say,
+    player: Player, plan: Plan, way: Way, sessions: tuple[Sequence[DemoSession], DemoSession], say: Say
 ) -> WayPlayed:
     held_out, known = sessions
     speculation: Literal["on", "off"] = "off" if way.manifest is None else "on"
     say(f"{way.name}: warming up with a session that was recorded")
-    await player.play(known, f"{way.key}-warm-up", speculation, THINKS_S)
+    await _warm_up(player, way, known)
     waited_ms, outcomes = [], []
     for number, session in enumerate(held_out, 1):
         say(f"{way.name}: session {number} of {len(held_out)}")
-        took_ms, came_to = await player.play(session, f"{way.key}-{number}", speculation, THINKS_S)
+        took_ms, came_to = await player.play(session, f"{way.key}-{number}", speculation, plan.thinks_s)
         waited_ms.append(took_ms)
         outcomes.append(came_to)
     # What is begun after the last workflow counts as waste, as after any other.
-    await asyncio.sleep(THINKS_S)
+    await asyncio.sleep(plan.thinks_s)
     names = {f"{way.key}-{number}" for number in range(1, len(held_out) + 1)}
-    return WayPlayed(way, tuple(waited_ms), tuple(outcomes), *await _counted(settings, names))
+    counted = await _counted(player.settings, names)
+    return WayPlayed(way, tuple(waited_ms), tuple(outcomes), *counted)
+
+
+async def _warm_up(player: Player, way: Way, known: DemoSession) -> None:
+    """Play a known session, again until it is the promoted model that says what comes after it.
+
+    Raises:
+        WaitedTooLong: it never was.
+    """
+    if way.manifest is None:
+        await player.play(known, f"{way.key}-warm-up", "off", 0)
+        return
+    for number in range(1, WARM_UPS_MOST + 1):
+        name = f"{way.key}-warm-up-{number}"
+        await player.play(known, name, "on", 0)
+        if await _model_asked(player, name) == way.manifest["model_id"]:
+            return
+    model_id = way.manifest["model_id"]
+    raise WaitedTooLong(f"{model_id} was promoted and does not predict; the bridge's log says why")
+
+
+async def _model_asked(player: Player, session_id: str) -> str | None:
+    """The model that said what comes after the latest run, of this session; None where nobody answered."""
+    with suppress(TimeoutError):
+        async with (
+            asyncio.timeout(ANSWER_TIMEOUT_S),
+            EventConsumer(player.settings, session_id=session_id, types=(PredictionMade.TYPE,)) as events,
+        ):
+            async for event in events:
+                if event.run_id == player.run_ids[-1] and isinstance(event.data, PredictionMade):
+                    return event.data.model
+    return None
 
 
 async def _counted(settings: Settings, names: set[str]) -> tuple[int, int, int, tuple[float, ...]]:

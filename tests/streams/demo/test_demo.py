@@ -19,7 +19,7 @@ from pml.streams.demo.stage import Stage, load_workflows
 from pml.streams.settings import Settings
 
 # Two stacks start and stop.
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 CHECKOUT = Path(__file__).parent.parent.parent.parent
 COLUMNS = {
     *("name", "layers", "tasks", "wall_ms_plain", "wall_ms_speculative", "hits", "misses", "wasted"),
@@ -68,14 +68,15 @@ def test_the_demo_reports_identical_results_and_hits(monkeypatch: pytest.MonkeyP
 
 async def test_sessions_are_played_alike_with_what_was_learned_and_without(tmp_path: Path) -> None:
     settings = Settings.load(data_dir=tmp_path / "data", speculation={"predictions": "on"})
-    plan = Plan(recorded=12, played=2, threshold=0.5)
+    # What is predicted is begun long before the agent has thought, however busy the machine is.
+    plan = Plan(recorded=12, played=2, threshold=0.5, thinks_s=2)
     report = await learn(Stage(settings, CHECKOUT), plan, lambda text: None)
     assert report.differences == []
     plain, *predicted = report.as_dict()["ways"]
     assert (plain["begun"], plain["hits"]) == (0, 0)
     assert [way["learner"] for way in predicted] == [report.model["baseline"], report.model["serves"]]
     assert {way["calls"] for way in (plain, *predicted)} == {plain["calls"]}
-    assert all(way["hits"] > 0 for way in predicted)
+    assert all(way["hits"] > 0 for way in predicted), report.as_dict()
 
 
 def test_one_byte_that_differs_makes_the_demo_fail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
