@@ -208,7 +208,7 @@ def _deepen(draft: Draft, came: Speculation, plan: Address) -> None:
     answer = PredictAnswer.model_validate(draft.payload(plan).structured)
     begun = {entry.task_id: entry for entry in draft.session.speculations.values() if entry.plan == plan}
     for node in _nodes(answer).values():
-        sources = _sources(node, begun)
+        sources = _sources(draft, node, begun)
         if node.id in begun or came.task_id not in node.depends_on or node.conditions or sources is None:
             continue
         if came.confidence < threshold or not planner.has_budget(draft) or _mode(draft, run, (node,)) != "on":
@@ -219,12 +219,12 @@ def _deepen(draft: Draft, came: Speculation, plan: Address) -> None:
             _begin(draft, run, Beginning(prepared, plan, came.confidence, threshold, sources))
 
 
-def _sources(node: Node, begun: Mapping[str, Speculation]) -> tuple[Source, ...] | None:
-    """The results that it reads or waits for; None where one of them is not there yet."""
+def _sources(draft: Draft, node: Node, begun: Mapping[str, Speculation]) -> tuple[Source, ...] | None:
+    """The results that it reads or waits for; None where one of them is not there yet, or is too old."""
     found: list[Source] = []
     for name in sorted(node.depends_on):
         entry = begun.get(name)
-        if entry is None or entry.result is None or entry.stale:
+        if entry is None or entry.result is None or entry.stale or entry.expires_ms <= draft.now_ms:
             return None
         found.append(Source(name, entry.call.call_id, entry.result))
     return tuple(found)

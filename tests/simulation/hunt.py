@@ -6,7 +6,8 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from tests.simulation.mutants import MUTANTS, Mutant, Patch, broken
+from tests.simulation.mutant import Mutant, Patch, broken
+from tests.simulation.mutants import MUTANTS
 from tests.simulation.play import play
 from tests.simulation.plays import PLOTS
 

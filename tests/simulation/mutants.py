@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -43,52 +41,12 @@ from pml.streams.orchestrator.partition import Partition
 from pml.streams.orchestrator.slices import Decider
 from pml.streams.orchestrator.write_behind import Pending, WriteBehind
 from pml.streams.projections.thresholds import graph, learning
+from tests.simulation.mutant import Mutant, Patch
+from tests.simulation.prediction_mutants import PREDICTION_MUTANTS
 
 # The package has functions of the same names.
 decide = import_module("pml.processors.workflow.decide")
 evolve = import_module("pml.processors.workflow.evolve")
-Patch = tuple[Any, str, Any]
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """One broken rule.
-
-    Attributes:
-        rule: the condition of DESIGN §4, or the rule of §2, that it breaks.
-        plots: the plays in which it may show, by name; they are played in turn.
-        within: the number of seeds within which it has to be found.
-        patches: what is replaced by what.
-    """
-
-    name: str
-    rule: str
-    plots: tuple[str, ...]
-    within: int
-    patches: Callable[[], list[Patch]]
-
-
-@contextmanager
-def broken(mutant: Mutant) -> Iterator[None]:
-    """The real code with this rule broken, everywhere that it was imported to."""
-    undo: list[Patch] = []
-    for owner, name, other in mutant.patches():
-        original = getattr(owner, name)
-        places = [(owner, name)] if isinstance(owner, type) else list(_importers(original))
-        for place, attribute in places:
-            undo.append((place, attribute, vars(place)[attribute]))
-            setattr(place, attribute, other)
-    try:
-        yield
-    finally:
-        for place, attribute, value in reversed(undo):
-            setattr(place, attribute, value)
-
-
-def _importers(original: Any) -> Iterator[tuple[Any, str]]:
-    for module in list(sys.modules.values()):
-        if getattr(module, "__name__", "").startswith("pml."):
-            yield from ((module, name) for name, value in vars(module).items() if value is original)
 
 
 # ---- DESIGN §4
@@ -546,4 +504,5 @@ MUTANTS = (
     Mutant("answers are not remembered", "§2, rule 6", ("inputs", "storm"), 20, _answers_are_not_remembered),
     Mutant("the watermark runs ahead", "§2, rule 6", OWNERS, 20, _watermark_runs_ahead),
     Mutant("joined calls stay early", "§2, rule 6", BUSY, 60, _joined_calls_stay_early),
+    *PREDICTION_MUTANTS,
 )  # fmt: skip

@@ -32,13 +32,14 @@ from tests.simulation.programs import SHARES, as_call, as_intent, as_program
 from tests.simulation.settings import NUMBERS, session_names
 from tests.simulation.stage import Stage, key_of
 from tests.simulation.tools import Toolbox, usual_tools
-from tests.simulation.workload import random_workflow
+from tests.simulation.workload import random_call, random_workflow
 from tests.simulation.world import World
 
 STEPS_MAX = 400_000
 FAULTS_S = 22.0
 LOOK_S = 0.4
 REAL_SHARE = 0.2
+CALL_SHARE, AGAIN_SHARE = 0.8, 0.5
 # The longest run, the time of an unknown call, a clock that was ahead, and a broker that was away.
 SETTLE_S = 170.0
 
@@ -68,7 +69,7 @@ class Result:
 class Submission:
     """A run that somebody wants: of a workflow, a program, or what an intent means.
 
-    `after` is the run that has to end before.
+    `after` is the run that has to end before, `pause_s` how long ago.
     """
 
     at_s: float
@@ -78,6 +79,7 @@ class Submission:
     workflow: dict[str, Any]
     after: str | None = None
     source: str = "drawn"
+    pause_s: float = 0.0
     program: str | None = None
     intent: str | None = None
 
@@ -141,15 +143,29 @@ def submissions(seed: int, plot: Plot, toolbox: Toolbox) -> list[Submission]:
     random.shuffle(names)
     found: list[Submission] = []
     for tenant, session_id in names[: random.randint(*plot.sessions)]:
-        before: str | None = None
+        before: Submission | None = None
         for number in range(1, random.randint(*plot.runs) + 1):
             source, workflow = workflow_of(f"{seed}/workflow/{len(found)}", plot, toolbox)
             run_id = f"run_{session_id}_{number}"
             at_s = random.uniform(0.0, 6.0) if random.random() < 0.9 else random.uniform(10.0, 18.0)
-            wanted = Submission(at_s, tenant, session_id, run_id, workflow, before, source)
-            found.append(through_a_door(wanted, f"{seed}/program/{len(found)}"))
-            before = run_id if plot.calm else None
+            wanted = Submission(at_s, tenant, session_id, run_id, workflow, None, source)
+            if plot.turns:
+                wanted = in_turn(wanted, before, f"{seed}/turn/{len(found)}")
+            else:
+                wanted = through_a_door(wanted, f"{seed}/program/{len(found)}")
+            if before is not None:
+                wanted = replace(wanted, after=before.run_id)
+            found.append(wanted)
+            before = wanted if plot.calm or plot.turns else None
     return sorted(found, key=lambda item: item.at_s)
+
+
+def in_turn(wanted: Submission, before: Submission | None, seed: str) -> Submission:
+    """A while after the one before, and often the same once more."""
+    random = Random(seed)
+    again = before is not None and random.random() < AGAIN_SHARE
+    workflow = before.workflow if before is not None and again else wanted.workflow
+    return replace(wanted, at_s=0.0, workflow=workflow, pause_s=random.uniform(0.0, 0.8))
 
 
 def through_a_door(wanted: Submission, seed: str) -> Submission:
@@ -171,6 +187,8 @@ def through_a_door(wanted: Submission, seed: str) -> Submission:
 def workflow_of(seed: str, plot: Plot, toolbox: Toolbox) -> tuple[str, dict[str, Any]]:
     """A recorded workflow now and then, else a drawn one. In recorded ones chance decides what tasks see."""
     random = Random(seed)
+    if plot.turns and random.random() < CALL_SHARE:
+        return "drawn", random_call(random, toolbox, not plot.calm)
     if not (plot.calm or plot.narrow) and random.random() < REAL_SHARE:
         real = real_workflow(random, toolbox)
         if real is not None:
@@ -186,6 +204,7 @@ class Director:
         self.people = Decider(stage, seed)
         self.sent = self.people.sent
         self.asked = 0
+        self._ended_s: dict[str, float] = {}
 
     async def run(self) -> None:
         """The whole play."""
@@ -215,7 +234,10 @@ class Director:
             return True
         life = self.stage.observer.lives.get(key_of(item.tenant, item.session_id))
         run = life.session.runs.get(item.after) if life and life.session else None
-        return run is not None and not run.live
+        if run is None or run.live:
+            return False
+        now_s = self.stage.loop.time()
+        return self._ended_s.setdefault(item.after, now_s) + item.pause_s <= now_s
 
     def _send(self, item: Submission) -> None:
         key = key_of(item.tenant, item.session_id)

@@ -13,6 +13,8 @@ class Plot:
 
     Attributes:
         calm: one session, no faults: played again without speculation, and compared.
+        turns: runs follow one another with a pause, and most are one call, often the one before: what is
+            predicted after one may serve the next.
         narrow: all tasks meet at two paths of two servers.
         troubles: of tool calls.
         losses: of appends, by topic (without prefix).
@@ -24,6 +26,7 @@ class Plot:
 
     name: str
     calm: bool = False
+    turns: bool = False
     narrow: bool = False
     sessions: tuple[int, int] = (1, 4)
     runs: tuple[int, int] = (1, 3)
@@ -83,6 +86,17 @@ LOSSES = {
 
 PLOTS = (
     Plot("calm", calm=True, sessions=(1, 1), runs=(1, 2)),
+    Plot("talk", calm=True, turns=True, narrow=True, sessions=(1, 1), runs=(4, 7)),
+    Plot(
+        "turns",
+        turns=True,
+        narrow=True,
+        sessions=(1, 2),
+        runs=(4, 7),
+        troubles=TOOL_TROUBLES,
+        events={**OUTSIDE, "switch": 0.5},
+        rate=0.2,
+    ),
     Plot(
         "cache",
         narrow=True,

@@ -63,6 +63,8 @@ class Promises:
         elif event.type == "task.started":
             self._asked[event_key(event), event.run_id or "", _task_id(event)] = now_s, occurred_ms(event)
             self._called(life, before, event)
+        elif event.type == "run.started":
+            self._begins(before, event)
         elif event.type == "layer.released":
             self._asked_before(before, event, now_s)
         elif event.type == "speculation.diverged":
@@ -104,6 +106,19 @@ class Promises:
             made_s = [change.at_s for change in self.world.changes if change.call_id == call_id]
             after = event.data.resolution == "not_done" and any(at_s > told_s for at_s in made_s)
             self.ledger.check("what did not happen does not happen later", not after, lambda e=event: e.id)
+
+    def _begins(self, before: Session, event: Event) -> None:
+        """A run that completed without what was predicted before it has shown that it was wrong."""
+        joined = joined_calls(before)
+        ended_ms = [run.started_ms for run in before.runs.values() if run.status == "completed"]
+        waiting = [
+            call_id
+            for call_id, entry in before.speculations.items()
+            if entry.kind == "prediction" and not entry.served and call_id not in joined
+            if entry.call.started_ms <= max(ended_ms, default=-1)
+        ]
+        check = self.ledger.check
+        check("what was predicted wrongly does not wait", not waiting, lambda: f"{event.id} {waiting}")
 
     def look_at_call(self, call: CallRun, started: Started) -> None:
         """The full arguments of a call are those of its definition, resolved as written; never a part."""

@@ -32,9 +32,17 @@ class Weaver:
 
     def workflow(self) -> dict[str, Any]:
         """A workflow of one to six layers."""
-        random = self.random
-        for _ in range(random.choice([1, 2, 3, 4, 4, 5, 5, 6, 7])):
+        for _ in range(self.random.choice([1, 2, 3, 4, 4, 5, 5, 6, 7])):
             self._layer()
+        return self._written()
+
+    def call(self) -> dict[str, Any]:
+        """A workflow that is one call."""
+        self._task(self._tool(alone=False, writes=False), list(PATHS[1:3]), None)
+        return self._written()
+
+    def _written(self) -> dict[str, Any]:
+        random = self.random
         options = {
             "timeout_s": random.choice([15, 25, 40]),
             "speculation": random.choice(["on"] * 18 + ["off", "shadow"]),
@@ -174,3 +182,8 @@ def random_workflow(
 ) -> dict[str, Any]:
     """One workflow."""
     return Weaver(random, toolbox, conflicts, narrow).workflow()
+
+
+def random_call(random: Random, toolbox: Toolbox, conflicts: bool) -> dict[str, Any]:
+    """A workflow of one call, of few that there are."""
+    return Weaver(random, toolbox, conflicts, narrow=True).call()

@@ -358,6 +358,22 @@ def test_a_predicted_capability_runs_whole() -> None:
     assert data_of(step, "task.completed").served_by == "speculation"
 
 
+def test_a_result_that_came_too_late_to_be_kept_is_read_by_nothing_early() -> None:
+    known = world()
+    done(known, "run_1")
+    known.answer(known.call_of(PREDICT_TOOL), whole())
+    tasks = [
+        {"id": name, "tool": "files:read_file", "arguments": {"path": path}}
+        for name, path in (("n1", "b.md"), ("n2", "d.md"))
+    ]
+    known.start({"tasks": tasks}, "run_2")
+    # The default TTL is five minutes.
+    known.time_ms += 600_000
+    step = known.answer(known.call_of("n1", "run_2"), {"found": "c.md"})
+    assert data_of(step, "task.completed").served_by == "joined"
+    assert not [made for made in step.calls if made.speculative]
+
+
 def test_what_a_capability_does_next_goes_with_what_it_was_taken_from() -> None:
     known = world()
     done(known, "run_1")
