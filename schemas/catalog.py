@@ -83,6 +83,8 @@ class SpeculationSwitch(CatalogData):
 
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Count = Annotated[int, Field(ge=0)]
+Milliseconds = Annotated[float, Field(ge=0.0)]
 ThresholdLevel = Literal["user", "domain", "type", "default"]
 
 
@@ -271,6 +273,27 @@ class ModelFallen(Record):
     at: str
 
 
+class ModelBacktest(Record):
+    """What a model would have predicted of sessions that went on, in [since, until), before it was promoted.
+
+    Attributes:
+        threshold: the confidence at which calls would have begun.
+        runs, known_runs: that it was asked about, and those of them that it may have been trained on.
+        begun, hits: calls that would have begun early, and those of them that were then asked for.
+        saved_ms, wasted_ms: what somebody would have waited less, and what tools would have taken for nobody.
+    """
+
+    since: str
+    until: str
+    threshold: Share
+    runs: Count
+    known_runs: Count
+    begun: Count
+    hits: Count
+    saved_ms: Milliseconds
+    wasted_ms: Milliseconds
+
+
 class ModelRecord(CatalogData):
     """`pml train`, `pml model promote|rollback`: which model predicts what comes next; its id is the tenant.
 
@@ -283,6 +306,7 @@ class ModelRecord(CatalogData):
         why: of one that was rolled back by itself, for what the one before it had to go.
         fallen: models that were rolled back so, the latest first, at most ten; only a person promotes
             them again.
+        backtest: its latest when it was promoted; None where there was none.
 
     Without a `model_id` none serves: what is counted of the latest runs predicts. The figures are then those
     of the best baseline beside the model that had to go.
@@ -301,6 +325,7 @@ class ModelRecord(CatalogData):
     previous: tuple[str, ...] = ()
     why: str | None = None
     fallen: tuple[ModelFallen, ...] | None = None
+    backtest: ModelBacktest | None = None
 
 
 class ModelLive(CatalogData):

@@ -17,7 +17,7 @@ from pml.processors.learning.scene import Past
 # Nobody looks for an argument in a longer one; it is taken as one that is not known.
 VALUE_BYTES_MAX = 65_536
 RUNS_MAX = 20_000
-_LIMITS = Limits(rows=RUNS_MAX, time_s=120, result_bytes=512 << 20)
+LIMITS = Limits(rows=RUNS_MAX, time_s=120, result_bytes=512 << 20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def read_session_values(store: Store, stretch: Stretch) -> tuple[KnownSession, .
         "most": min(stretch.most, RUNS_MAX),
         "value_bytes": VALUE_BYTES_MAX,
     }
-    rows = store.query(_sql(), given, _LIMITS).as_dicts()
+    rows = store.query(_sql(), given, LIMITS).as_dicts()
     sessions: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for row in reversed(rows):
         sessions.setdefault((row["session_id"], row["epoch"]), []).append(row)
@@ -73,22 +73,23 @@ def _element(row: dict[str, Any]) -> Past | None:
     tasks = [tuple(task) for task in row["tasks"]]
     if len(tasks) == 1:
         _, tool, arguments, result = tasks[0]
-        return Past(tool, _object(arguments), _value(result))
+        return Past(tool, _object(arguments), json_value(result))
     if not tasks or not row["capability_id"]:
         return None
     return Past(row["capability_id"], _object(row["context"]), _results(tasks))
 
 
 def _results(tasks: Iterable[tuple[Any, ...]]) -> dict[str, Any]:
-    return {task_id: _value(result) for task_id, _, _, result in tasks if result}
+    return {task_id: json_value(result) for task_id, _, _, result in tasks if result}
 
 
 def _object(text: str) -> dict[str, Any]:
-    found = _value(text)
+    found = json_value(text)
     return found if isinstance(found, dict) else {}
 
 
-def _value(text: str) -> Any:
+def json_value(text: str) -> Any:
+    """What is written there; None where nothing is, or it is no JSON."""
     try:
         return orjson.loads(text) if text else None
     except orjson.JSONDecodeError:

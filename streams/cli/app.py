@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from pml.streams.cli import (
     analyze,
     approvals,
+    backtest,
     capability,
     config,
     demo,
@@ -92,7 +93,7 @@ def _root(
 COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     RUNNING: (stack.up, stack.down, stack.status, doctor.doctor, worker.worker),
     WORKING: (submit.submit, discover.discover, demo.demo, analyze.analyze, mcp.mcp),
-    LOOKING: (query.query, metrics.metrics, replay.replay, train.train),
+    LOOKING: (query.query, metrics.metrics, replay.replay, train.train, backtest.backtest),
     OPERATING: (config.config, init.init, store.migrate),
 }
 for panel, commands in COMMANDS.items():

@@ -61,6 +61,7 @@ def show(model_id: ModelId, json: Json = False) -> None:
 
     Examples: pml model show mdl_0123456789ab · pml model show mdl_0123456789ab --json
     """
+    from pml.streams.learning.kept_backtests import latest_backtest
     from pml.streams.learning.listing import lived
     from pml.streams.learning.manifests import read_manifest
     from pml.streams.learning.promotion import tenant_of
@@ -68,10 +69,17 @@ def show(model_id: ModelId, json: Json = False) -> None:
     settings = load_settings()
     manifest = read_manifest(settings.models_folder, model_id)
     found = run_async(lived(settings, tenant_of(manifest), model_id))
+    tested = latest_backtest(settings.models_folder, model_id)
     if json:
-        print_json({**manifest, **found})
+        told = None if tested is None else tested.model_dump(mode="json")
+        print_json({**manifest, **found, "backtest": told})
         return
     print_manifest(manifest)
+    if tested is not None:
+        typer.echo(
+            f"backtest since {tested.since}, threshold {tested.threshold:.2f}: {tested.begun} calls begun early, "
+            f"{tested.hits} of use, {tested.saved_ms / 1_000:.1f} s saved, {tested.wasted_ms / 1_000:.1f} s wasted"
+        )
     if found["live"] is not None:
         typer.echo(f"live: hit@1 {_live(found['live'])} of {found['live']['outcomes']} predictions")
     _tell_fallen([{**manifest, **found}])
@@ -101,6 +109,13 @@ def rollback(*, tenant: Tenant = DEFAULT_TENANT, principal: Principal = None, js
 
 def _tell(record: ModelRecord, *, as_json: bool) -> None:
     note(f"{record.model_id} ({record.learner}) serves from now on")
+    tested = record.backtest
+    if tested is None:
+        note(f"no backtest goes with it: pml backtest --model {record.model_id}")
+    else:
+        note(
+            f"its backtest: {tested.hits} of {tested.begun} calls begun early were of use, {tested.runs} runs"
+        )
     if as_json:
         print_json(record.model_dump(mode="json"))
 

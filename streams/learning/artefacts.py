@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from hashlib import blake2b
@@ -24,6 +22,7 @@ from pml.streams.learning.manifests import (
     manifest_file,
     missing_model,
     model_name,
+    put,
     read_manifest,
 )
 
@@ -60,9 +59,9 @@ def write(folder: Path, model: NextModel, manifest: Mapping[str, Any]) -> str:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not manifest_file(folder, model_id).exists():
-            _put(arrays_file(folder, model_id), told)
+            put(arrays_file(folder, model_id), told)
             # Last: a model is there as soon as its manifest is.
-            _put(
+            put(
                 manifest_file(folder, model_id),
                 orjson.dumps({**manifest, **about}, option=orjson.OPT_INDENT_2),
             )
@@ -109,17 +108,3 @@ def _hash(told: bytes) -> str:
 
 def _size(file: Path) -> int:
     return file.stat().st_size if file.exists() else 0
-
-
-def _put(file: Path, told: bytes) -> None:
-    """Write aside and then rename: nobody reads half of it."""
-    handle, aside = tempfile.mkstemp(dir=file.parent, prefix=".model-")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(told)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(aside, file)
-    except BaseException:
-        Path(aside).unlink(missing_ok=True)
-        raise

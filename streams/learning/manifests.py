@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -81,3 +83,17 @@ def missing_model(folder: Path, model_id: str, error: OSError) -> PMLError:
     if isinstance(error, FileNotFoundError):
         return NoSuchModel(f"{folder} has no model {model_id}; `pml model list` shows those there are")
     return ConfigurationError(f"{folder} cannot be read: {error.strerror or error}")
+
+
+def put(file: Path, told: bytes) -> None:
+    """Write aside and then rename: nobody reads half of it."""
+    handle, aside = tempfile.mkstemp(dir=file.parent, prefix=".model-")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(told)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(aside, file)
+    except BaseException:
+        Path(aside).unlink(missing_ok=True)
+        raise

@@ -11,6 +11,7 @@ from pml.schemas.errors import Refused
 from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.schemas.times import to_rfc3339
 from pml.streams.catalog_topic import Records, publish, read_catalog
+from pml.streams.learning.kept_backtests import latest_backtest
 from pml.streams.learning.manifests import read_manifest
 from pml.streams.settings import Settings
 
@@ -43,7 +44,8 @@ async def promote(settings: Settings, model_id: str, principal: str) -> ModelRec
     kept = tuple(dict.fromkeys(name for name in previous if name not in ("", model_id)))[:PREVIOUS_MOST]
     fallen = () if before is None else before.fallen or ()
     others = tuple(item for item in fallen if item.model_id != model_id)
-    record = record_of(manifest, principal, kept).model_copy(update={"fallen": others or None})
+    told = {"fallen": others or None, "backtest": latest_backtest(settings.models_folder, model_id)}
+    record = record_of(manifest, principal, kept).model_copy(update=told)
     return await publish_model(settings, tenant, record)
 
 
@@ -60,7 +62,8 @@ async def roll_back(settings: Settings, principal: str, tenant: str) -> ModelRec
         raise Refused("no model served before this one; `pml model promote ID` says which shall")
     before, *others = now.previous
     manifest = read_manifest(settings.models_folder, before)
-    told = {"reason": "rolled_back", "fallen": now.fallen}
+    tested = latest_backtest(settings.models_folder, before)
+    told = {"reason": "rolled_back", "fallen": now.fallen, "backtest": tested}
     return await publish_model(
         settings, tenant, record_of(manifest, principal, tuple(others)).model_copy(update=told)
     )

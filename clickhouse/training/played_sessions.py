@@ -1,0 +1,70 @@
+"""Sessions as they went on, with every call of every run and its time: what a backtest is held against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+from pml.clickhouse.client import Store
+from pml.clickhouse.training.session_values import LIMITS, RUNS_MAX, VALUE_BYTES_MAX, Stretch, json_value
+from pml.processors.learning.scene import Past
+from pml.processors.speculation.backtest import PlayedCall, PlayedRun
+
+# The same for a tool that no server of its own has.
+_OWN_SERVER = "pml:"
+
+
+def read_played_sessions(store: Store, stretch: Stretch) -> tuple[tuple[PlayedRun, ...], ...]:
+    """The sessions in the order of their first runs; of each the runs, as they ended.
+
+    Raises:
+        StoreUnavailable, QueryError
+    """
+    given = {
+        "tenant": stretch.tenant,
+        "since": stretch.since,
+        "until": stretch.until,
+        "most": min(stretch.most, RUNS_MAX),
+        "value_bytes": VALUE_BYTES_MAX,
+    }
+    sessions: dict[tuple[str, int], list[PlayedRun]] = {}
+    for row in reversed(store.query(_sql(), given, LIMITS).as_dicts()):
+        sessions.setdefault((row["session_id"], row["epoch"]), []).append(_run(row))
+    return tuple(map(tuple, sessions.values()))
+
+
+def _sql() -> str:
+    return (files("pml.clickhouse") / "training" / "played_sessions.sql").read_text("utf-8")
+
+
+def _run(row: Mapping[str, Any]) -> PlayedRun:
+    calls = [(str(call[0]), _call(call)) for call in row["calls"]]
+    return PlayedRun(
+        element=_element(row, calls),
+        request=str(row["request"]),
+        started_ms=int(row["started_ms"]),
+        ended_ms=int(row["ended_ms"]),
+        calls=tuple(call for _, call in calls if not call.tool.startswith(_OWN_SERVER)),
+    )
+
+
+def _call(row: Any) -> PlayedCall:
+    _, tool, arguments, result, tool_ms = row
+    return PlayedCall(str(tool), _object(arguments), json_value(result), float(tool_ms))
+
+
+def _element(row: Mapping[str, Any], calls: list[tuple[str, PlayedCall]]) -> Past | None:
+    """What the run is to a model, as in `session_values`; None where it is nothing."""
+    if len(calls) == 1:
+        ((_, call),) = calls
+        return Past(call.tool, call.arguments, call.result)
+    if not calls or not row["capability_id"]:
+        return None
+    results = {name: call.result for name, call in calls if call.result is not None}
+    return Past(row["capability_id"], _object(row["context"]), results)
+
+
+def _object(text: str) -> dict[str, Any]:
+    found = json_value(text)
+    return found if isinstance(found, dict) else {}

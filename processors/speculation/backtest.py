@@ -1,0 +1,361 @@
+"""What another model, threshold or budget would have predicted of sessions that went on (spec story 12.4).
+
+After each run it is asked what comes next, as the pipeline asks; what would have begun is held against the
+calls that the next run really made. What nobody can know of the past is said, and not guessed: a call whose
+arguments are taken from the result of one that was never made counts as `unknown`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pml.processors.learning.scene import Past
+from pml.processors.speculation.budget import Budget
+from pml.processors.speculation.guard import Refusal, grant, may_be_early, may_run_early
+from pml.processors.workflow.arguments import Resolved, Values, resolve_strictly
+from pml.processors.workflow.catalog import Catalog
+from pml.processors.workflow.graph import Node, build
+from pml.schemas.canonical import canonical_json
+from pml.schemas.prediction import HISTORY_MOST, VALUES_MOST, PastElement, PredictAnswer, PredictRequest
+
+HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedCall:
+    """A call that a run made: how long its tool took, and what it gave, None where nobody knows."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    result: Any
+    tool_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedRun:
+    """A run of a session. `element` is what it is to a model, None where a model knows no such runs.
+
+    `request` is what was visible of the request; times are Unix times.
+    """
+
+    element: Past | None
+    request: str
+    started_ms: int
+    ended_ms: int
+    calls: tuple[PlayedCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What holds for every prediction.
+
+    Attributes:
+        threshold: the confidence at which calls begin.
+        budget: of each session.
+        catalog: which tools there are, and what may run early; its switches are passed over.
+        pace_ms: how long a tool takes whose call nobody made then, by tool; what is not there takes 0.
+    """
+
+    threshold: float
+    budget: Budget
+    catalog: Catalog
+    pace_ms: Mapping[str, float]
+
+
+@dataclass(slots=True)
+class ToolAccount:
+    """What became of the calls of one tool, or of all.
+
+    Attributes:
+        calls: that were really made.
+        begun: that would have begun because they were predicted; each is a hit or wasted.
+        saved_ms: that somebody would have waited less: of each hit the time that its tool took, as far as it
+            lies before the run that asked for it.
+        wasted_ms: that tools would have taken for nobody.
+    """
+
+    calls: int = 0
+    begun: int = 0
+    hits: int = 0
+    saved_ms: float = 0.0
+    wasted_ms: float = 0.0
+
+    @property
+    def wasted(self) -> int:
+        """Calls that nobody would have used."""
+        return self.begun - self.hits
+
+    def add(self, other: ToolAccount) -> None:
+        """Count those of another account, too."""
+        for name in ("calls", "begun", "hits", "saved_ms", "wasted_ms"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+@dataclass(slots=True)
+class Backtest:
+    """What would have come of a stretch.
+
+    Attributes:
+        asked: how often it was asked what comes next.
+        right: how often the next run was what the model named first.
+        withheld: candidates that would not have begun, by reason.
+        unknown: calls of which nobody can say with what arguments they would have been made.
+    """
+
+    sessions: int = 0
+    runs: int = 0
+    asked: int = 0
+    right: int = 0
+    withheld: dict[str, int] = field(default_factory=dict)
+    unknown: int = 0
+    tools: dict[str, ToolAccount] = field(default_factory=dict)
+
+    def account(self, tool: str) -> ToolAccount:
+        """That of a tool."""
+        return self.tools.setdefault(tool, ToolAccount())
+
+    @property
+    def total(self) -> ToolAccount:
+        """That of all tools."""
+        found = ToolAccount()
+        for account in self.tools.values():
+            found.add(account)
+        return found
+
+
+Answer = Callable[[PredictRequest], PredictAnswer]
+
+
+def backtest(
+    sessions: Sequence[Sequence[PlayedRun]],
+    answer: Answer,
+    terms: Terms,
+    looked_at: Callable[[], None] = lambda: None,
+) -> Backtest:
+    """Ask a model about each session, run by run.
+
+    Args:
+        sessions: of each the runs in the order in which they ended.
+        answer: the model, as it serves.
+        looked_at: called after each session.
+    """
+    found = Backtest(sessions=len(sessions))
+    for session in sessions:
+        _Session(answer, terms, found).play(session)
+        looked_at()
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A call that would have begun, and until when its result may serve (from its beginning, ms)."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    ttl_ms: int
+
+    @property
+    def key(self) -> tuple[str, bytes]:
+        return _key(self.tool, self.arguments)
+
+
+@dataclass(slots=True)
+class _Session:
+    """One session: what it knows so far, and what it has taken of its budget."""
+
+    answer: Answer
+    terms: Terms
+    found: Backtest
+    elements: list[Past] = field(default_factory=list)
+    begun: int = 0
+    waste_hour: int = -1
+    wasted_ms: float = 0.0
+
+    def play(self, runs: Sequence[PlayedRun]) -> None:
+        """Every run of it."""
+        for place, run in enumerate(runs):
+            self.found.runs += 1
+            for call in run.calls:
+                self.found.account(call.tool).calls += 1
+            if run.element is not None:
+                self.elements.append(run.element)
+            if self.elements:
+                self._ask(run, runs[place + 1] if place + 1 < len(runs) else None)
+
+    def _ask(self, run: PlayedRun, following: PlayedRun | None) -> None:
+        if following is not None and following.started_ms <= run.ended_ms:
+            self._withhold("overtaken")
+            return
+        answer = self.answer(_question(self.elements, run.request))
+        self.found.asked += 1
+        if following is not None and following.element is not None:
+            self.found.right += answer.first == following.element.name
+        gap_ms = 0 if following is None else following.started_ms - run.ended_ms
+        free = self._free(run.ended_ms)
+        nodes = dict(build(answer.workflow).nodes) if answer.workflow else {}
+        real = _real_calls(following)
+        known: set[tuple[str, bytes]] = set()
+        for candidate in answer.candidates:
+            mine = sorted((nodes[name] for name in candidate.tasks if name in nodes), key=_layer)
+            first = self._judged(mine, candidate.confidence, known, free)
+            if isinstance(first, str):
+                self._withhold(candidate.reason or first)
+                continue
+            free -= len(first)
+            known |= {call.key for call in first.values()}
+            self._settle(mine, first, real, gap_ms, run.ended_ms)
+
+    def _judged(
+        self, nodes: Sequence[Node], confidence: float, known: Collection[tuple[str, bytes]], free: int
+    ) -> dict[str, _Begun] | str:
+        """The calls of a candidate that begin at once, by task; or why none do, as `prediction.made` says."""
+        if not nodes:
+            return "no_arguments"
+        if not all(_may_ever(self.terms.catalog, node.tool) for node in nodes):
+            return "not_safe"
+        if confidence < self.terms.threshold:
+            return "below_threshold"
+        calls: dict[str, _Begun] = {}
+        for node in nodes:
+            if node.depends_on or node.conditions:
+                continue
+            call = self._call(node, Values({}, {}))
+            if call is None:
+                return "not_safe"
+            if call.key not in known:
+                calls[node.id] = call
+        if not calls:
+            return "cached"
+        return "budget" if len(calls) > free else calls
+
+    def _call(self, node: Node, values: Values) -> _Begun | None:
+        resolved = resolve_strictly(node.arguments, values)
+        if not isinstance(resolved, Resolved):
+            return None
+        ttl_ms = _ttl_ms(self.terms.catalog, node.tool, resolved.arguments)
+        return None if ttl_ms is None else _Begun(node.tool, resolved.arguments, ttl_ms)
+
+    def _settle(
+        self,
+        nodes: Sequence[Node],
+        first: Mapping[str, _Begun],
+        real: dict[tuple[str, bytes], list[PlayedCall]],
+        gap_ms: int,
+        at_ms: int,
+    ) -> None:
+        """Hold what begins against what was called; what a call gave lets those behind it begin, too."""
+        results: dict[str, Any] = {}
+        for node in nodes:
+            call = first.get(node.id)
+            if call is None and node.depends_on:
+                call = self._behind(node, results)
+            if call is None:
+                continue
+            served = _taken(real, call, gap_ms)
+            self._count(call, served, gap_ms, at_ms)
+            if served is not None and served.result is not None:
+                results[node.id] = served.result
+
+    def _behind(self, node: Node, results: Mapping[str, Any]) -> _Begun | None:
+        """A call behind others of its capability, where their results are known."""
+        if node.conditions:
+            return None
+        if not node.depends_on <= results.keys():
+            self.found.unknown += 1
+            return None
+        call = self._call(node, Values({}, results))
+        if call is None:
+            self._withhold("not_safe")
+        return call
+
+    def _count(self, call: _Begun, served: PlayedCall | None, gap_ms: int, at_ms: int) -> None:
+        account = self.found.account(call.tool)
+        account.begun += 1
+        self.begun += 1
+        if served is not None:
+            account.hits += 1
+            account.saved_ms += min(served.tool_ms, gap_ms)
+            return
+        took_ms = self.terms.pace_ms.get(call.tool, 0.0)
+        account.wasted_ms += took_ms
+        if at_ms // HOUR_MS != self.waste_hour:
+            self.waste_hour, self.wasted_ms = at_ms // HOUR_MS, 0.0
+        self.wasted_ms += took_ms
+
+    def _free(self, now_ms: int) -> int:
+        """How many calls may begin now (DESIGN §4, condition 6)."""
+        budget = self.terms.budget
+        wasted_ms = self.wasted_ms if self.waste_hour == now_ms // HOUR_MS else 0.0
+        if wasted_ms >= budget.wasted_ms_per_hour:
+            return 0
+        return max(0, min(budget.concurrent, budget.calls - self.begun))
+
+    def _withhold(self, reason: str) -> None:
+        self.found.withheld[reason] = self.found.withheld.get(reason, 0) + 1
+
+
+def _may_ever(catalog: Catalog, tool: str) -> bool:
+    server = catalog.server_of(tool)
+    listed = server is not None and server.status == "listed"
+    return listed and may_run_early(tool, catalog.permissions, server)
+
+
+def _ttl_ms(catalog: Catalog, tool: str, arguments: Mapping[str, Any]) -> int | None:
+    """How long the result may wait to be asked for; None: such a call must not begin early."""
+    granted = grant(tool, arguments, catalog.permissions, catalog.server_of(tool))
+    if isinstance(granted, Refusal) or not may_be_early(granted, from_results=True).allowed:
+        return None
+    permission = granted.permission
+    if permission.shared:
+        return 0
+    return catalog.policy.speculation_ttl_ms if permission.ttl_s is None else round(permission.ttl_s * 1_000)
+
+
+def _question(elements: Sequence[Past], request: str) -> PredictRequest:
+    past = tuple(
+        PastElement(name=each.name, arguments=dict(each.arguments), result=each.result)
+        for each in elements[-VALUES_MOST:]
+    )
+    return PredictRequest(
+        history=tuple(each.name for each in elements[-HISTORY_MOST:]), request=request, past=past
+    )
+
+
+def _real_calls(run: PlayedRun | None) -> dict[tuple[str, bytes], list[PlayedCall]]:
+    found: dict[tuple[str, bytes], list[PlayedCall]] = {}
+    for call in run.calls if run is not None else ():
+        found.setdefault(_key(call.tool, call.arguments), []).append(call)
+    return found
+
+
+def _taken(real: dict[tuple[str, bytes], list[PlayedCall]], call: _Begun, gap_ms: int) -> PlayedCall | None:
+    """The real call that would have been served; nobody else is. What runs still may be joined."""
+    waiting = real.get(call.key)
+    if not waiting:
+        return None
+    served = waiting[0]
+    if gap_ms >= call.ttl_ms and gap_ms >= served.tool_ms:
+        return None
+    return waiting.pop(0)
+
+
+def _layer(node: Node) -> tuple[int, str]:
+    return node.layer, node.id
+
+
+def _key(tool: str, arguments: Mapping[str, Any]) -> tuple[str, bytes]:
+    return tool, canonical_json(dict(arguments))
+
+
+def paces(sessions: Sequence[Sequence[PlayedRun]]) -> dict[str, float]:
+    """How long each tool takes, in ms: the median of its calls in these sessions."""
+    found: dict[str, list[float]] = {}
+    for call in _all_calls(sessions):
+        found.setdefault(call.tool, []).append(call.tool_ms)
+    return {tool: sorted(times)[(len(times) - 1) // 2] for tool, times in found.items()}
+
+
+def _all_calls(sessions: Sequence[Sequence[PlayedRun]]) -> Iterator[PlayedCall]:
+    return (call for session in sessions for run in session for call in run.calls)
