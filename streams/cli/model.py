@@ -77,8 +77,9 @@ def show(model_id: ModelId, json: Json = False) -> None:
     print_manifest(manifest)
     if tested is not None:
         typer.echo(
-            f"backtest since {tested.since}, threshold {tested.threshold:.2f}: {tested.begun} calls begun early, "
-            f"{tested.hits} of use, {tested.saved_ms / 1_000:.1f} s saved, {tested.wasted_ms / 1_000:.1f} s wasted"
+            f"backtest since {tested.since}, threshold {tested.threshold:.2f}: {tested.begun} calls begun "
+            f"early, {tested.hits} of use; {tested.saved_ms / 1_000:.1f} s saved, "
+            f"{tested.wasted_ms / 1_000:.1f} s wasted"
         )
     if found["live"] is not None:
         typer.echo(f"live: hit@1 {_live(found['live'])} of {found['live']['outcomes']} predictions")
@@ -113,9 +114,7 @@ def _tell(record: ModelRecord, *, as_json: bool) -> None:
     if tested is None:
         note(f"no backtest goes with it: pml backtest --model {record.model_id}")
     else:
-        note(
-            f"its backtest: {tested.hits} of {tested.begun} calls begun early were of use, {tested.runs} runs"
-        )
+        note(f"its backtest, {tested.runs} runs: {tested.hits} of {tested.begun} calls begun early of use")
     if as_json:
         print_json(record.model_dump(mode="json"))
 

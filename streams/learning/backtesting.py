@@ -122,8 +122,9 @@ def run_backtest(
     settings: Settings,
     store: Store,
     records: Records,
-    embedding: Embedding,
     wanted: Wanted,
+    *,
+    embedding: Embedding,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Report:
     """Hold a model of the folder against what went on.
