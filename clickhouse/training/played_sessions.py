@@ -9,7 +9,7 @@ from typing import Any
 from pml.clickhouse.client import Store
 from pml.clickhouse.training.session_values import LIMITS, RUNS_MAX, VALUE_BYTES_MAX, Stretch, json_value
 from pml.processors.learning.scene import Past
-from pml.processors.speculation.backtest import PlayedCall, PlayedRun
+from pml.processors.speculation.played import PlayedCall, PlayedRun
 
 # The same for a tool that no server of its own has.
 _OWN_SERVER = "pml:"

@@ -7,13 +7,14 @@ arguments are taken from the result of one that was never made counts as `unknow
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pml.processors.learning.scene import Past
 from pml.processors.speculation.budget import Budget
 from pml.processors.speculation.guard import Refusal, grant, may_be_early, may_run_early
+from pml.processors.speculation.played import PlayedCall, PlayedRun
 from pml.processors.workflow.arguments import Resolved, Values, resolve_strictly
 from pml.processors.workflow.catalog import Catalog
 from pml.processors.workflow.graph import Node, build
@@ -21,30 +22,7 @@ from pml.schemas.canonical import canonical_json
 from pml.schemas.prediction import HISTORY_MOST, VALUES_MOST, PastElement, PredictAnswer, PredictRequest
 
 HOUR_MS = 3_600_000
-
-
-@dataclass(frozen=True, slots=True)
-class PlayedCall:
-    """A call that a run made: how long its tool took, and what it gave, None where nobody knows."""
-
-    tool: str
-    arguments: Mapping[str, Any]
-    result: Any
-    tool_ms: float
-
-
-@dataclass(frozen=True, slots=True)
-class PlayedRun:
-    """A run of a session. `element` is what it is to a model, None where a model knows no such runs.
-
-    `request` is what was visible of the request; times are Unix times.
-    """
-
-    element: Past | None
-    request: str
-    started_ms: int
-    ended_ms: int
-    calls: tuple[PlayedCall, ...]
+Key = tuple[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +49,7 @@ class ToolAccount:
     Attributes:
         calls: that were really made.
         begun: that would have begun because they were predicted; each is a hit or wasted.
+        again: that what had been a hit would have served once more.
         saved_ms: that somebody would have waited less: of each hit the time that its tool took, as far as it
             lies before the run that asked for it.
         wasted_ms: that tools would have taken for nobody.
@@ -79,6 +58,7 @@ class ToolAccount:
     calls: int = 0
     begun: int = 0
     hits: int = 0
+    again: int = 0
     saved_ms: float = 0.0
     wasted_ms: float = 0.0
 
@@ -89,7 +69,7 @@ class ToolAccount:
 
     def add(self, other: ToolAccount) -> None:
         """Count those of another account, too."""
-        for name in ("calls", "begun", "hits", "saved_ms", "wasted_ms"):
+        for name in ("calls", "begun", "hits", "again", "saved_ms", "wasted_ms"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
@@ -157,18 +137,48 @@ class _Begun:
     ttl_ms: int
 
     @property
-    def key(self) -> tuple[str, bytes]:
+    def key(self) -> Key:
         return _key(self.tool, self.arguments)
 
 
 @dataclass(slots=True)
+class _Next:
+    """What came after a run that ended at `at_ms`: the calls that the next one made, so much later."""
+
+    at_ms: int
+    gap_ms: int
+    calls: dict[Key, list[PlayedCall]]
+
+    @classmethod
+    def after(cls, run: PlayedRun, following: PlayedRun | None) -> _Next:
+        """Nothing, where no run followed."""
+        calls: dict[Key, list[PlayedCall]] = {}
+        for call in following.calls if following is not None else ():
+            calls.setdefault(_key(call.tool, call.arguments), []).append(call)
+        return cls(run.ended_ms, 0 if following is None else following.started_ms - run.ended_ms, calls)
+
+    def taken(self, call: _Begun) -> PlayedCall | None:
+        """The real call that would have been served, and nobody else is. What runs still is joined."""
+        waiting = self.calls.get(call.key)
+        if not waiting or (self.gap_ms >= call.ttl_ms and self.gap_ms >= waiting[0].tool_ms):
+            return None
+        return waiting.pop(0)
+
+
+@dataclass(slots=True)
 class _Session:
-    """One session: what it knows so far, and what it has taken of its budget."""
+    """One session: what it knows so far, and what it has taken of its budget.
+
+    `kept`: results that served once, and until when they serve again (Unix time, ms); `served`: the calls of
+    the run that comes which were.
+    """
 
     answer: Answer
     terms: Terms
     found: Backtest
     elements: list[Past] = field(default_factory=list)
+    kept: dict[Key, int] = field(default_factory=dict)
+    served: list[PlayedCall] = field(default_factory=list)
     begun: int = 0
     waste_hour: int = -1
     wasted_ms: float = 0.0
@@ -179,10 +189,22 @@ class _Session:
             self.found.runs += 1
             for call in run.calls:
                 self.found.account(call.tool).calls += 1
+                if not any(call is other for other in self.served):
+                    self._again(call, run.started_ms)
+            self.served.clear()
             if run.element is not None:
                 self.elements.append(run.element)
             if self.elements:
                 self._ask(run, runs[place + 1] if place + 1 < len(runs) else None)
+
+    def _again(self, call: PlayedCall, now_ms: int) -> None:
+        """A result that has served once serves again, until it is too old or something is written."""
+        account = self.found.account(call.tool)
+        if not _may_ever(self.terms.catalog, call.tool):
+            self.kept.clear()
+        elif self.kept.get(_key(call.tool, call.arguments), now_ms) > now_ms:
+            account.again += 1
+            account.saved_ms += call.tool_ms
 
     def _ask(self, run: PlayedRun, following: PlayedRun | None) -> None:
         if following is not None and following.started_ms <= run.ended_ms:
@@ -192,11 +214,13 @@ class _Session:
         self.found.asked += 1
         if following is not None and following.element is not None:
             self.found.right += answer.first == following.element.name
-        gap_ms = 0 if following is None else following.started_ms - run.ended_ms
-        free = self._free(run.ended_ms)
+        self._act(answer, _Next.after(run, following))
+
+    def _act(self, answer: PredictAnswer, coming: _Next) -> None:
+        """Begin what may begin, and hold it against what was called."""
+        free = self._free(coming.at_ms)
         nodes = dict(build(answer.workflow).nodes) if answer.workflow else {}
-        real = _real_calls(following)
-        known: set[tuple[str, bytes]] = set()
+        known = {key for key, until_ms in self.kept.items() if until_ms > coming.at_ms}
         for candidate in answer.candidates:
             mine = sorted((nodes[name] for name in candidate.tasks if name in nodes), key=_layer)
             first = self._judged(mine, candidate.confidence, known, free)
@@ -205,10 +229,10 @@ class _Session:
                 continue
             free -= len(first)
             known |= {call.key for call in first.values()}
-            self._settle(mine, first, real, gap_ms, run.ended_ms)
+            self._settle(mine, first, coming)
 
     def _judged(
-        self, nodes: Sequence[Node], confidence: float, known: Collection[tuple[str, bytes]], free: int
+        self, nodes: Sequence[Node], confidence: float, known: Collection[Key], free: int
     ) -> dict[str, _Begun] | str:
         """The calls of a candidate that begin at once, by task; or why none do, as `prediction.made` says."""
         if not nodes:
@@ -237,14 +261,7 @@ class _Session:
         ttl_ms = _ttl_ms(self.terms.catalog, node.tool, resolved.arguments)
         return None if ttl_ms is None else _Begun(node.tool, resolved.arguments, ttl_ms)
 
-    def _settle(
-        self,
-        nodes: Sequence[Node],
-        first: Mapping[str, _Begun],
-        real: dict[tuple[str, bytes], list[PlayedCall]],
-        gap_ms: int,
-        at_ms: int,
-    ) -> None:
+    def _settle(self, nodes: Sequence[Node], first: Mapping[str, _Begun], coming: _Next) -> None:
         """Hold what begins against what was called; what a call gave lets those behind it begin, too."""
         results: dict[str, Any] = {}
         for node in nodes:
@@ -253,8 +270,8 @@ class _Session:
                 call = self._behind(node, results)
             if call is None:
                 continue
-            served = _taken(real, call, gap_ms)
-            self._count(call, served, gap_ms, at_ms)
+            served = coming.taken(call)
+            self._count(call, served, coming)
             if served is not None and served.result is not None:
                 results[node.id] = served.result
 
@@ -270,18 +287,20 @@ class _Session:
             self._withhold("not_safe")
         return call
 
-    def _count(self, call: _Begun, served: PlayedCall | None, gap_ms: int, at_ms: int) -> None:
+    def _count(self, call: _Begun, served: PlayedCall | None, coming: _Next) -> None:
         account = self.found.account(call.tool)
         account.begun += 1
         self.begun += 1
         if served is not None:
+            self.served.append(served)
             account.hits += 1
-            account.saved_ms += min(served.tool_ms, gap_ms)
+            account.saved_ms += min(served.tool_ms, coming.gap_ms)
+            self.kept[call.key] = coming.at_ms + call.ttl_ms
             return
         took_ms = self.terms.pace_ms.get(call.tool, 0.0)
         account.wasted_ms += took_ms
-        if at_ms // HOUR_MS != self.waste_hour:
-            self.waste_hour, self.wasted_ms = at_ms // HOUR_MS, 0.0
+        if coming.at_ms // HOUR_MS != self.waste_hour:
+            self.waste_hour, self.wasted_ms = coming.at_ms // HOUR_MS, 0.0
         self.wasted_ms += took_ms
 
     def _free(self, now_ms: int) -> int:
@@ -323,39 +342,9 @@ def _question(elements: Sequence[Past], request: str) -> PredictRequest:
     )
 
 
-def _real_calls(run: PlayedRun | None) -> dict[tuple[str, bytes], list[PlayedCall]]:
-    found: dict[tuple[str, bytes], list[PlayedCall]] = {}
-    for call in run.calls if run is not None else ():
-        found.setdefault(_key(call.tool, call.arguments), []).append(call)
-    return found
-
-
-def _taken(real: dict[tuple[str, bytes], list[PlayedCall]], call: _Begun, gap_ms: int) -> PlayedCall | None:
-    """The real call that would have been served; nobody else is. What runs still may be joined."""
-    waiting = real.get(call.key)
-    if not waiting:
-        return None
-    served = waiting[0]
-    if gap_ms >= call.ttl_ms and gap_ms >= served.tool_ms:
-        return None
-    return waiting.pop(0)
-
-
 def _layer(node: Node) -> tuple[int, str]:
     return node.layer, node.id
 
 
-def _key(tool: str, arguments: Mapping[str, Any]) -> tuple[str, bytes]:
+def _key(tool: str, arguments: Mapping[str, Any]) -> Key:
     return tool, canonical_json(dict(arguments))
-
-
-def paces(sessions: Sequence[Sequence[PlayedRun]]) -> dict[str, float]:
-    """How long each tool takes, in ms: the median of its calls in these sessions."""
-    found: dict[str, list[float]] = {}
-    for call in _all_calls(sessions):
-        found.setdefault(call.tool, []).append(call.tool_ms)
-    return {tool: sorted(times)[(len(times) - 1) // 2] for tool, times in found.items()}
-
-
-def _all_calls(sessions: Sequence[Sequence[PlayedRun]]) -> Iterator[PlayedCall]:
-    return (call for session in sessions for run in session for call in run.calls)

@@ -91,10 +91,14 @@ def _verdicts(draft: Draft, item: Internal, answer: PredictAnswer, threshold: fl
     nodes = _nodes(answer)
     overtaken = run.live or len(draft.session.runs) > item.arguments["runs"]
     free, free_modelled = planner.free_budget(draft), planner.free_modelled_budget(draft)
+    taken: set[tuple[str, str]] = set()
     for candidate in answer.candidates:
         mine = tuple(nodes[name] for name in candidate.tasks if name in nodes)
         mode = _mode(draft, circumstances.run, mine)
         found = "overtaken" if overtaken else _judged(draft, circumstances, candidate, mine)
+        if not isinstance(found, str):
+            # Two candidates may begin alike: a tool, and a capability that calls it first.
+            found = tuple(each for each in found if _same(each) not in taken) or "cached"
         if isinstance(found, str):
             yield Verdict(candidate, found)
         elif mode == "off":
@@ -104,9 +108,15 @@ def _verdicts(draft: Draft, item: Internal, answer: PredictAnswer, threshold: fl
         elif len(found) > (free_modelled if mode == "shadow" else free):
             yield Verdict(candidate, "budget")
         else:
+            taken.update(map(_same, found))
             free_modelled -= len(found)
             free -= len(found) if mode == "on" else 0
             yield Verdict(candidate, "begun" if mode == "on" else "planned", found)
+
+
+def _same(prepared: Prepared) -> tuple[str, str]:
+    """What two calls have in common that are one."""
+    return prepared.node.tool, prepared.arguments_hash
 
 
 def _nodes(answer: PredictAnswer) -> dict[str, Node]:

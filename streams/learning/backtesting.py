@@ -13,8 +13,9 @@ from pml.clickhouse.training.session_values import Stretch
 from pml.processors.discovery.library import Library
 from pml.processors.learning.model import NextModel
 from pml.processors.memory.embedding import Embedding
-from pml.processors.speculation.backtest import Backtest, PlayedRun, Terms, ToolAccount, backtest, paces
+from pml.processors.speculation.backtest import Backtest, Terms, ToolAccount, backtest
 from pml.processors.speculation.budget import BUDGETS, BudgetName
+from pml.processors.speculation.played import PlayedRun, paces
 from pml.processors.workflow.catalog import Catalog
 from pml.schemas.errors import PMLError
 from pml.schemas.prediction import PredictAnswer, PredictRequest

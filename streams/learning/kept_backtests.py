@@ -1,4 +1,4 @@
-"""The latest backtest of a model: `<model_id>.backtest.json` beside it. It needs nothing of what models need."""
+"""The latest backtest of a model, `<model_id>.backtest.json`. It needs nothing of what models need."""
 
 from __future__ import annotations
 

@@ -322,6 +322,13 @@ def test_an_answer_that_makes_no_sense_begins_nothing() -> None:
     assert [event.type for event in step.events] == ["internal.ended"]
 
 
+def test_what_two_candidates_begin_with_begins_once() -> None:
+    known = world(threshold=0.4)
+    done(known, "run_1")
+    step = foretell(known, ("files:read_file", READ, 0.45), ("files:read_file", READ, 0.43))
+    assert (outcomes(step), len(step.calls)) == (["begun", "cached"], 1)
+
+
 def test_a_call_that_waits_already_is_not_begun_again() -> None:
     known = world()
     call(known, "run_2", "c.md")

@@ -1,0 +1,214 @@
+"""A backtest says of sessions what the pipeline would have done; the pipeline itself is its twin."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pml.processors.learning.scene import Past
+from pml.processors.speculation.backtest import Backtest, Terms, backtest
+from pml.processors.speculation.budget import BUDGETS, Budget
+from pml.processors.speculation.played import PlayedCall, PlayedRun, paces
+from pml.schemas.prediction import PREDICT_TOOL, PredictAnswer, PredictRequest
+from tests.processors.session_world import SessionWorld, catalog
+from tests.processors.speculation.test_predictions import call, predicted, world
+
+READ, SEARCH, WRITE = "files:read_file", "files:list_dir", "files:write_file"
+THRESHOLD = 0.92
+TTL_MS = 300_000
+Named = tuple[str, str, float]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A run of one call so long after the last one, how long its tool took, and what was predicted then."""
+
+    tool: str
+    path: str
+    gap_ms: int
+    tool_ms: int
+    named: tuple[Named, ...] = ()
+
+
+def played(turns: Sequence[Turn]) -> list[PlayedRun]:
+    """The turns as runs of a session."""
+    runs, now_ms = [], 1_700_000_000_000
+    for turn in turns:
+        now_ms += turn.gap_ms
+        made = PlayedCall(turn.tool, {"path": turn.path}, {"text": turn.path}, float(turn.tool_ms))
+        element = Past(turn.tool, made.arguments, made.result)
+        runs.append(PlayedRun(element, "", now_ms, now_ms + turn.tool_ms, (made,)))
+        now_ms += turn.tool_ms
+    return runs
+
+
+def answers(*named: Sequence[Named]) -> Any:
+    """A model that predicts these, one after another."""
+    left = iter(named)
+
+    def answer(request: PredictRequest) -> PredictAnswer:
+        found = [(tool, {"path": path}, confidence) for tool, path, confidence in next(left)]
+        return PredictAnswer.model_validate(predicted(*found)) if found else PredictAnswer(learner="none")
+
+    return answer
+
+
+def held_against(turns: Sequence[Turn], budget: Budget = BUDGETS["normal"]) -> Backtest:
+    """What a backtest says of a session."""
+    runs = played(turns)
+    terms = Terms(THRESHOLD, budget, catalog(), paces([runs]))
+    return backtest([runs], answers(*(turn.named for turn in turns)), terms)
+
+
+def right(turns: Sequence[Turn]) -> list[Turn]:
+    """The same turns, each with the next one predicted."""
+    following = [*turns[1:], None]
+    return [
+        Turn(t.tool, t.path, t.gap_ms, t.tool_ms, ((n.tool, n.path, 0.95),) if n else ())
+        for t, n in zip(turns, following, strict=True)
+    ]
+
+
+def test_what_is_predicted_and_asked_for_saves_the_time_that_lies_between() -> None:
+    turns = [Turn(READ, "a", 0, 100), Turn(READ, "b", 40, 100), Turn(SEARCH, "c", 500, 100)]
+    found = held_against(right(turns))
+    total = found.total
+    assert (total.calls, total.begun, total.hits, total.wasted) == (3, 2, 2, 0)
+    assert (total.saved_ms, total.wasted_ms) == (40 + 100, 0)
+    assert (found.tools[READ].hits, found.tools[SEARCH].hits) == (1, 1)
+    assert (found.sessions, found.runs, found.asked, found.withheld) == (1, 3, 3, {})
+
+
+def test_what_nobody_asks_for_is_wasted_with_the_time_that_its_tool_takes() -> None:
+    turns = [Turn(READ, "a", 0, 80, ((READ, "b", 0.95),)), Turn(READ, "c", 50, 80, ((READ, "d", 0.95),))]
+    total = held_against(turns).total
+    assert (total.begun, total.hits, total.wasted, total.wasted_ms) == (2, 0, 2, 160)
+
+
+@pytest.mark.parametrize(
+    ("named", "reason"),
+    [
+        ((READ, "b", 0.5), "below_threshold"),
+        ((WRITE, "b", 0.95), "not_safe"),
+        (("nobody:knows", "b", 0.95), "not_safe"),
+    ],
+)
+def test_what_would_not_begin_is_told_with_its_reason(named: Named, reason: str) -> None:
+    found = held_against([Turn(READ, "a", 0, 80, (named,)), Turn(READ, "b", 50, 80)])
+    assert (found.total.begun, found.withheld) == (0, {reason: 1})
+
+
+def test_a_budget_bounds_what_begins() -> None:
+    turns = [Turn(READ, "a", 0, 80, tuple((READ, name, 0.95) for name in "bcd")), Turn(READ, "b", 50, 80)]
+    found = held_against(turns, BUDGETS["low"])
+    assert (found.total.begun, found.withheld) == (1, {"budget": 2})
+    assert held_against(turns).total.begun == 3
+
+
+def test_a_run_that_begins_before_the_last_one_ended_is_not_predicted() -> None:
+    first, second = played([Turn(READ, "a", 0, 80), Turn(READ, "b", 1, 80)])
+    runs = [first, PlayedRun(second.element, "", first.started_ms, second.ended_ms, second.calls)]
+    terms = Terms(THRESHOLD, BUDGETS["normal"], catalog(), {})
+    found = backtest([runs], answers(()), terms)
+    assert (found.asked, found.withheld) == (1, {"overtaken": 1})
+
+
+def whole() -> PredictAnswer:
+    """A capability that reads b, and then what it found there."""
+    path = {"type": "reference", "expression": "n1.found"}
+    tasks = [
+        {"id": "n1", "tool": READ, "arguments": {"path": "b"}},
+        {"id": "n2", "tool": READ, "arguments": {"path": path}},
+    ]
+    told = {"name": "cap_1", "likelihood": 0.95, "confidence": 0.95, "tasks": ["n1", "n2"]}
+    return PredictAnswer.model_validate(
+        {"learner": "markov_1", "first": "cap_1", "candidates": [told], "workflow": {"tasks": tasks}}
+    )
+
+
+@pytest.mark.parametrize(("read", "counts"), [("b", (2, 2, 0)), ("x", (1, 0, 1))])
+def test_a_capability_goes_on_with_what_its_first_call_really_gave(
+    read: str, counts: tuple[int, int, int]
+) -> None:
+    (first,) = played([Turn(READ, "a", 0, 80)])
+    calls = (
+        PlayedCall(READ, {"path": read}, {"found": "c"}, 50),
+        PlayedCall(READ, {"path": "c"}, {}, 50),
+    )
+    element = Past("cap_1", {}, {})
+    second = PlayedRun(element, "", first.ended_ms + 100, first.ended_ms + 200, calls)
+    terms = Terms(THRESHOLD, BUDGETS["normal"], catalog(), {})
+    said = iter([whole(), PredictAnswer(learner="markov_1")])
+    found = backtest([[first, second]], lambda request: next(said), terms)
+    assert (found.total.begun, found.total.hits, found.unknown) == counts
+    assert (found.asked, found.right) == (2, 1)
+
+
+def test_what_served_once_serves_again_until_something_is_written() -> None:
+    turns = right([Turn(READ, "a", 0, 80), Turn(READ, "b", 100, 80)])
+    again, write = Turn(READ, "b", 100, 80), Turn(WRITE, "z", 100, 80)
+    total = held_against([*turns, again]).total
+    assert (total.hits, total.again, total.saved_ms) == (1, 1, 160)
+    assert held_against([*turns, write, again]).total.again == 0
+    assert held_against([*turns, Turn(READ, "b", TTL_MS + 1, 80)]).total.again == 0
+
+
+NAMED = st.tuples(
+    st.sampled_from([READ, SEARCH, WRITE]), st.sampled_from(["a.md", "b.md"]), st.sampled_from([0.5, 0.95])
+)
+TURNS = st.builds(
+    Turn,
+    tool=st.sampled_from([READ, READ, SEARCH]),
+    path=st.sampled_from(["a.md", "b.md", "c.md"]),
+    gap_ms=st.sampled_from([5, 50, 200, TTL_MS + 1_000]),
+    tool_ms=st.just(100),
+    named=st.lists(NAMED, max_size=3).map(tuple),
+)
+
+
+def through_the_core(turns: Sequence[Turn]) -> tuple[int, int, int]:
+    """The same session in the real core: calls begun as predicted, runs served by them, and served again."""
+    known = world()
+    for number, turn in enumerate(turns):
+        run_id = f"run_{number}"
+        for left_ms in _between(known, turn):
+            known.time_ms += left_ms
+        call(known, run_id, turn.path, turn.tool)
+        if known.session.runs[run_id].status != "completed":
+            late = joined_early(known, run_id)
+            known.time_ms += max(0, turn.tool_ms - turn.gap_ms) if late else turn.tool_ms
+            known.answer(known.call_of("n1", run_id), {"text": turn.path})
+        found = [(tool, {"path": path}, confidence) for tool, path, confidence in turn.named]
+        known.answer(known.call_of(PREDICT_TOOL), predicted(*found) if found else {"learner": "none"})
+    begun = [e for e in known.of_type("speculation.started") if e.data.kind == "prediction"]
+    served = Counter(event.data.served_by for event in known.of_type("task.completed"))
+    return len(begun), served["speculation"] + served["joined"], served["repeat"]
+
+
+def joined_early(known: SessionWorld, run_id: str) -> bool:
+    """Whether the one call of a run joined one that was under way."""
+    started = [event for event in known.of_type("task.started") if event.run_id == run_id]
+    return bool(started[-1].data.served_by == "joined")
+
+
+def _between(known: SessionWorld, turn: Turn) -> list[int]:
+    """The pause, in which the calls that were begun end where it is long enough."""
+    if turn.gap_ms < turn.tool_ms:
+        return [turn.gap_ms]
+    known.time_ms += turn.tool_ms
+    for made in [each for each in known.open_calls.values() if each.speculative]:
+        known.answer(made.call_id, {"text": str(made.arguments["path"])})
+    return [turn.gap_ms - turn.tool_ms]
+
+
+@settings(max_examples=60, derandomize=True)
+@given(st.lists(TURNS, min_size=1, max_size=5))
+def test_it_says_what_the_core_does(turns: list[Turn]) -> None:
+    total = held_against(turns).total
+    assert (total.begun, total.hits, total.again) == through_the_core(turns)
