@@ -51,15 +51,34 @@ class ArgumentSuccess:
         """
         if not len(tools) == len(patterns) == len(success):
             raise ValueError("each call has a tool, a pattern and an end")
+        return cls.fit_counted(tools, patterns, success.astype(np.float64), np.ones(len(success)))
+
+    @classmethod
+    def fit_counted(
+        cls, tools: Sequence[str], patterns: Sequence[Pattern], good: Column, counts: Column
+    ) -> ArgumentSuccess:
+        """The same of calls that are alike, counted: as if each were there as often as it was made.
+
+        Args:
+            tools: that of each kind of call.
+            patterns: likewise, of its arguments.
+            good: float64 [kinds], how many succeeded.
+            counts: float64 [kinds], how many there were.
+
+        Raises:
+            ValueError: the columns have different lengths.
+        """
+        if not len(tools) == len(patterns) == len(good) == len(counts):
+            raise ValueError("each call has a tool, a pattern and an end")
         named = [features_of(tool, pattern) for tool, pattern in zip(tools, patterns, strict=True)]
-        counted: dict[str, int] = {}
-        for each in named:
+        counted: dict[str, float] = {}
+        for each, count in zip(named, counts.tolist(), strict=True):
             for name in each:
-                counted[name] = counted.get(name, 0) + 1
+                counted[name] = counted.get(name, 0) + count
         kept = sorted(counted, key=lambda name: (-counted[name], name))[:FEATURES_MOST]
         vocabulary = Vocabulary.of(kept)
         rows, columns = _places(vocabulary, named)
-        return cls(vocabulary, _learned(rows, columns, success.astype(np.float64), vocabulary.size))
+        return cls(vocabulary, _learned((rows, columns), good, counts, vocabulary.size))
 
     def probabilities(self, tools: Sequence[str], patterns: Sequence[Pattern]) -> Column:
         """float64 [calls]: how likely each succeeds."""
@@ -97,14 +116,17 @@ def _places(
     return np.concatenate((rows[known], bias)), np.concatenate((columns[known], np.full(len(named), UNKNOWN)))
 
 
-def _learned(rows: NDArray[np.int64], columns: NDArray[np.int64], success: Column, size: int) -> Column:
+def _learned(
+    places: tuple[NDArray[np.int64], NDArray[np.int64]], good: Column, counts: Column, size: int
+) -> Column:
     weights = np.zeros(size)
-    if not len(success):
+    if not len(good):
         return weights
-    held = np.bincount(rows, minlength=len(success)).astype(np.float64)
+    rows, columns = places
+    held = np.bincount(rows, minlength=len(good)) * counts
     steepest = np.bincount(columns, held[rows], minlength=size) / 4 + RIDGE
     for _ in range(STEPS):
-        error = success - _curve(summed(weights[columns], rows, len(success)))
+        error = good - counts * _curve(summed(weights[columns], rows, len(good)))
         weights = weights + (summed(error[rows], columns, size) - RIDGE * weights) / steepest
     return weights
 

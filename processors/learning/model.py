@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pml.processors.learning.argument_sources import ArgumentSources
+from pml.processors.learning.argument_success import ArgumentSuccess, Pattern
 from pml.processors.learning.candidates import CANDIDATES_MOST, candidates
 from pml.processors.learning.isotonic import Isotonic
 from pml.processors.learning.learners import LEARNERS, Given, Learnt, asked
@@ -22,7 +23,7 @@ from pml.processors.memory.embedding import Embedding
 
 # Raised where a reader of older arrays would misread newer ones.
 FORMAT = 1
-_LEARNT, _CALIBRATION, _ARGUMENTS = "learnt.", "calibration.", "arguments."
+_LEARNT, _CALIBRATION, _ARGUMENTS, _SUCCESS = "learnt.", "calibration.", "arguments.", "success."
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class NextModel:
         calibration: from its probabilities to how often it is right; None: they are taken as they are.
         embedding: makes the points of requests; the one whose points the model was fitted with.
         arguments: names the arguments of what comes next; None where nothing was learned of values.
+        success: how likely a call with such arguments succeeds; None where they say nothing of that.
     """
 
     learner: str
@@ -52,6 +54,7 @@ class NextModel:
     calibration: Isotonic | None
     embedding: Embedding
     arguments: ArgumentSources | None = None
+    success: ArgumentSuccess | None = None
     _reader: RequestReader = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -84,10 +87,15 @@ class NextModel:
             if (name := self.vocabulary.name(item)) is not None
         )
 
+    def succeeds(self, tool: str, pattern: Pattern) -> float:
+        """How likely a call whose arguments look like this succeeds; 1.0 where nothing is known of that."""
+        return 1.0 if self.success is None else float(self.success.probabilities([tool], [pattern])[0])
+
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """All of it but the embedding, of which it keeps the name."""
         calibration = {} if self.calibration is None else self.calibration.to_arrays()
         arguments = {} if self.arguments is None else self.arguments.to_arrays()
+        success = {} if self.success is None else self.success.to_arrays()
         return {
             "format": np.array([FORMAT]),
             **packed("learner", (self.learner, self.embedding.name)),
@@ -96,6 +104,7 @@ class NextModel:
             **{_LEARNT + name: array for name, array in self.learnt.to_arrays().items()},
             **{_CALIBRATION + name: array for name, array in calibration.items()},
             **{_ARGUMENTS + name: array for name, array in arguments.items()},
+            **{_SUCCESS + name: array for name, array in success.items()},
         }
 
     @classmethod
@@ -123,7 +132,9 @@ class NextModel:
         known = Isotonic.from_arrays(calibration) if calibration else None
         sources = _under(_ARGUMENTS, arrays)
         arguments = ArgumentSources.from_arrays(sources) if sources else None
-        return cls(learner, vocabulary, descriptions, learnt, known, embedding, arguments)
+        ends = _under(_SUCCESS, arrays)
+        success = ArgumentSuccess.from_arrays(ends) if ends else None
+        return cls(learner, vocabulary, descriptions, learnt, known, embedding, arguments, success)
 
 
 def fitted(
@@ -134,6 +145,7 @@ def fitted(
     *,
     calibration: Isotonic | None = None,
     arguments: ArgumentSources | None = None,
+    success: ArgumentSuccess | None = None,
 ) -> NextModel:
     """A model of all of these sessions.
 
@@ -144,6 +156,7 @@ def fitted(
         learner: one of `LEARNERS`.
         calibration: learned from sessions that the learner had not seen.
         arguments: what was learned of values in the same sessions.
+        success: what was learned of how calls end.
 
     Raises:
         KeyError: there is no such learner.
@@ -156,7 +169,9 @@ def fitted(
         seed,
     )
     learnt = LEARNERS[learner].fit(given)
-    return NextModel(learner, sessions.vocabulary, descriptions, learnt, calibration, embedding, arguments)
+    return NextModel(
+        learner, sessions.vocabulary, descriptions, learnt, calibration, embedding, arguments, success
+    )
 
 
 def _head(arrays: Mapping[str, NDArray[Any]]) -> tuple[str, str]:

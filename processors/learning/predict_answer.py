@@ -1,7 +1,8 @@
 """What `pml:predict` answers: what may come next in a session, with the calls that it would make.
 
-How likely an element comes is one model's, which arguments it comes with another's; a call is as sure as both
-together. The calls of a capability are those of its workflow, with its parameters filled in.
+How likely an element comes is one model's, which arguments it comes with another's, how likely a tool
+succeeds with those a third one's; a call is as sure as all together. The calls of a capability are those of
+its workflow, with its parameters filled in.
 """
 
 from __future__ import annotations
@@ -64,11 +65,18 @@ class Filled(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, and who answers: `fill` names arguments, the likeliest first; `find` capabilities."""
+    """What is asked, and who answers.
+
+    Attributes:
+        fill: names the arguments of an element, the likeliest first.
+        find: knows capabilities.
+        succeeds: how likely a tool succeeds with arguments, 0 to 1; what fails serves nobody.
+    """
 
     request: PredictRequest
     fill: Callable[[str], Sequence[Filled]]
     find: Find
+    succeeds: Callable[[str, Mapping[str, Any]], float] = lambda tool, arguments: 1.0
 
 
 def predict_answer(question: Question, model: NextElement, model_id: str) -> PredictAnswer:
@@ -116,14 +124,15 @@ def _filled(question: Question, likely: Sequence[Likely]) -> Iterator[tuple[Pred
         if room < 0:
             yield Predicted(name=each.name, likelihood=each.confidence, reason="too_many_tasks"), Workflow()
             return
-        yield _predicted(each, guess, calls), calls
+        succeeds = question.succeeds(each.name, guess.arguments) if ":" in each.name else 1.0
+        yield _predicted(each, guess, calls, succeeds), calls
 
 
-def _predicted(each: Likely, guess: Filled, calls: Workflow) -> Predicted:
+def _predicted(each: Likely, guess: Filled, calls: Workflow, succeeds: float) -> Predicted:
     return Predicted(
         name=each.name,
         likelihood=each.confidence,
-        confidence=each.confidence * guess.confidence,
+        confidence=each.confidence * guess.confidence * succeeds,
         tasks=tuple(task.id for task in calls.tasks),
         sources=dict(guess.sources),
     )

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pml.processors.learning.calls import Calls
 from pml.processors.learning.grouping import summed
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.splits import mixed
@@ -52,7 +53,27 @@ def sessions_of(columns: Columns, descriptions: Mapping[str, str], listed: Colle
         times_ms=(columns["ended_at_us"][runs] // 1_000)[offsets[1:] - 1].astype(np.int64),
         texts=visible,
     )
-    return Sessions(vocabulary, traces, texts, descriptions, listed)
+    return Sessions(vocabulary, traces, texts, descriptions, listed, _calls(columns, runs, owners))
+
+
+def _calls(columns: Columns, runs: Places, owners: Places) -> Calls | None:
+    """Those that were made: what a mock answered says nothing of how a call ends."""
+    if "call_pattern" not in columns:
+        return None  # in files of before
+    lengths = np.diff(columns["offsets"])
+    sessions = np.full(len(lengths), -1, dtype=np.int64)
+    sessions[runs] = owners
+    traces = np.repeat(sessions, lengths)
+    kept = np.flatnonzero(columns["call_mocked"] == 0)
+    kept = kept[np.argsort(traces[kept], kind="stable")]
+    return Calls(
+        traces=traces[kept],
+        tools=columns["tool"][kept],
+        patterns=columns["call_pattern"][kept],
+        success=columns["call_success"][kept] > 0,
+        tool_words=columns["tool_words"].tolist(),
+        pattern_words=columns["call_pattern_words"].tolist(),
+    )
 
 
 def _order(columns: Columns, runs: Places) -> Places:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from pml.processors.learning.calls import Calls
 from pml.processors.learning.traces import TraceSet
 from pml.processors.learning.vocabulary import Vocabulary
 
@@ -19,7 +20,8 @@ class Sessions:
     """Traces in the numbers of `vocabulary`; their `texts` name rows of `texts`, which are distinct.
 
     `descriptions` are those of names, in words; of a name that has none nothing is known but itself.
-    `listed` names may come next although nobody called them yet.
+    `listed` names may come next although nobody called them yet. `calls` are those that the items are made
+    of; None: of single calls nothing is known.
     """
 
     vocabulary: Vocabulary
@@ -27,6 +29,7 @@ class Sessions:
     texts: Sequence[str]
     descriptions: Mapping[str, str]
     listed: Collection[str] = ()
+    calls: Calls | None = None
 
     def known_from(self, rows: Places) -> Sessions:
         """All of them, as somebody knows them who saw these: what only others called is `UNKNOWN`.

@@ -88,7 +88,8 @@ def judged_and_chosen(
 def selected(sessions: Sessions, rows: Places) -> Sessions:
     """Some of them, with what is known from them."""
     known = sessions.known_from(rows)
-    return replace(known, traces=known.traces.selected(rows))
+    calls = None if known.calls is None else known.calls.of_traces(rows)
+    return replace(known, traces=known.traces.selected(rows), calls=calls)
 
 
 def examined(

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pml.streams.settings import Settings
 
 STORE = "clickhouse"
+CALL_COLUMNS = ("how a call ends", "AUC", "Brier")
 COLUMNS = ("learner", "hit@1", "hit@3", "MRR", "Brier", "hit@1 less that of *")
 # Those of `pml.processors.learning.learners`, which takes a second to import.
 Learner = Literal[
@@ -130,6 +131,8 @@ def print_manifest(manifest: Mapping[str, Any]) -> None:
         f"confidence: expected error {before['expected_error']:.3f} before calibration, "
         f"{after['expected_error']:.3f} after; Brier {before['brier']:.3f}, {after['brier']:.3f}"
     )
+    if calls := manifest.get("call_success"):
+        _print_calls(calls)
     typer.echo(_tested(manifest["test"], manifest["serves"]))
     taken = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in manifest["phases_s"].items())
     typer.echo(f"took: {taken}")
@@ -141,6 +144,17 @@ def learner_rows(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
         marks = f"{'> ' if name == found['serves'] else ''}{name}{' *' if name == found['baseline'] else ''}"
         cells = [_cell(row[column]) for column in ("hit_1", "hit_3", "mrr", "brier")]
         yield marks, *cells, _gain(found["gains"].get(name))
+
+
+def _print_calls(calls: Mapping[str, Any]) -> None:
+    """What the look of arguments says of how a call ends, beside what its tool alone says."""
+    rows = [(name, f"{row['auc']:.3f}", _cell(row["brier"])) for name, row in calls["learners"].items()]
+    print_table(CALL_COLUMNS, rows, f"{calls['calls']:,} calls")
+    low, high = calls["gain"]["interval"]
+    used = "they count in confidence" if calls["used"] else "not surely better, so they do not count"
+    typer.echo(
+        f"arguments lower the Brier score by {calls['gain']['brier']:.3f} [{low:.3f}, {high:.3f}]: {used}"
+    )
 
 
 def _cell(found: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ import structlog
 from pml.clickhouse.client import Store
 from pml.clickhouse.training.session_values import Stretch, read_session_values
 from pml.processors.discovery.library import Library
+from pml.processors.learning.argument_patterns import pattern_of
 from pml.processors.learning.known_sessions import KnownSession, as_sequences, learned_sources
 from pml.processors.learning.model import NextModel, fitted
 from pml.processors.learning.predict_answer import Filled, Question, predict_answer
@@ -53,7 +54,8 @@ class Known:
 class Served:
     """What answers for a tenant: a model by its id, or what is counted, and when again (monotonic time).
 
-    `unfit` is the model that could not be loaded, which is tried again at `load_at_s`.
+    `unfit` is the model that could not be loaded, which is tried again at `load_at_s`. `hash_key` is what
+    short values in patterns of arguments are hashed with.
     """
 
     model: NextModel | None
@@ -61,6 +63,7 @@ class Served:
     count_at_s: float = float("-inf")
     unfit: str = ""
     load_at_s: float = float("-inf")
+    hash_key: bytes = b""
 
 
 class Serving:
@@ -101,13 +104,16 @@ class Serving:
         if found.unfit == model_id and time.monotonic() < found.load_at_s:
             return False
         try:
-            found.model, _ = load(self._settings.models_folder, model_id, embedding)
+            model, _ = load(self._settings.models_folder, model_id, embedding)
+            if model.success is not None:
+                found.hash_key = self._settings.installation_key()
+            found.model = model
         except PMLError as error:
             found.unfit, found.load_at_s = model_id, time.monotonic() + LOADED_AGAIN_S
             log.error("the promoted model cannot serve; what is counted does", reason=error.message)
             return False
         found.model_id = model_id
-        log.info("model loaded", model=model_id, learner=found.model.learner)
+        log.info("model loaded", model=model_id, learner=model.learner)
         return True
 
     def _counted(self, known: Known, embedding: Embedding) -> NextModel | None:
@@ -148,5 +154,10 @@ def answered(library: Library, tenant: str, request: PredictRequest, served: Ser
     def fill(name: str) -> Sequence[Filled]:
         return model.arguments.guesses(name, past, request.request, 1) if model.arguments else ()
 
-    question = Question(request, fill, partial(library.find, tenant))
+    def succeeds(tool: str, arguments: Mapping[str, Any]) -> float:
+        if model.success is None:
+            return 1.0
+        return model.succeeds(tool, pattern_of(arguments, served.hash_key))
+
+    question = Question(request, fill, partial(library.find, tenant), succeeds)
     return predict_answer(question, model, served.model_id)

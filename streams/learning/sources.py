@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from hashlib import blake2b
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from pml.processors.learning.sessions import Sessions
 from pml.schemas.errors import ConfigurationError
 from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.streams.catalog_topic import Records
+from pml.streams.learning.data_hash import data_hash
 
 # What a session is made of, out of the columns of a training set.
 COLUMNS = (
@@ -32,8 +32,8 @@ COLUMNS = (
     *("offsets", "tool", "tool_words", "call_mocked"),
 )
 
-# A file that an earlier release wrote has none.
-REQUESTS = ("request", "request_words")
+# A file that an earlier release wrote has not all of them.
+LATER = ("request", "request_words", "call_pattern", "call_pattern_words", "call_success")
 
 Columns = dict[str, NDArray[Any]]
 
@@ -78,8 +78,8 @@ def from_store(store: Store, selection: Selection, known: Known) -> Source:
     """
     stretch = Stretch(selection.tenant or DEFAULT_TENANT, selection.since, selection.until)
     values = read_session_values(store, stretch)
-    source = _source(read_arrays(store, selection), known, {"from": "clickhouse", **_span(selection)})
-    return replace(source, values=values, schemas=known.schemas)
+    about = {"from": "clickhouse", **_span(selection)}
+    return _source(read_arrays(store, selection), known, about, values)
 
 
 def from_file(file: Path, known: Known, tenant: str) -> Source:
@@ -90,7 +90,7 @@ def from_file(file: Path, known: Known, tenant: str) -> Source:
     """
     try:
         with np.load(file, allow_pickle=False) as stored:
-            columns = {name: stored[name] for name in (*COLUMNS, *REQUESTS) if name in {*COLUMNS, *stored}}
+            columns = {name: stored[name] for name in (*COLUMNS, *LATER) if name in {*COLUMNS, *stored}}
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be read: {error.strerror or error}") from None
     except (ValueError, KeyError, zipfile.BadZipFile) as error:
@@ -100,7 +100,9 @@ def from_file(file: Path, known: Known, tenant: str) -> Source:
     return _source(columns, known, {"from": file.name, "tenant": tenant})
 
 
-def _source(columns: Columns, known: Known, about: Mapping[str, Any]) -> Source:
+def _source(
+    columns: Columns, known: Known, about: Mapping[str, Any], values: Sequence[KnownSession] = ()
+) -> Source:
     names = {*columns["tool_words"].tolist()} - known.texts.keys()
     # A tool that no server lists any more still has a name in words.
     texts = {**{name: tool_document(name, "").text for name in names if ":" in name}, **known.texts}
@@ -109,22 +111,18 @@ def _source(columns: Columns, known: Known, about: Mapping[str, Any]) -> Source:
         sessions,
         {
             **about,
-            "hash": _hash(columns),
+            "hash": data_hash(
+                {name: columns[name] for name in (*COLUMNS, *LATER) if name in columns},
+                {"texts": texts, "listed": sorted(known.listed), "schemas": known.schemas if values else {}},
+                values,
+            ),
             "runs": len(sessions.traces.items),
             "sessions": len(sessions.traces),
         },
+        values,
+        known.schemas if values else {},
     )
 
 
 def _span(selection: Selection) -> dict[str, Any]:
     return {"tenant": selection.tenant, "since": selection.since, "until": selection.until}
-
-
-def _hash(columns: Columns) -> str:
-    """Of all that sessions are made of: the same hash means that a model would be the same."""
-    found = blake2b(digest_size=16)
-    for name in COLUMNS:
-        column = columns[name]
-        told = "\0".join(column.tolist()).encode() if column.dtype.kind == "U" else column.tobytes()
-        found.update(f"{name}:{len(told)}:".encode() + told)
-    return found.hexdigest()

@@ -9,6 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pml.processors.learning.argument_success import ArgumentSuccess
+from pml.processors.learning.call_success import fit_calls, judge_calls
 from pml.processors.learning.choosing import Choice
 from pml.processors.learning.judging import FOLDS
 from pml.processors.learning.known_sessions import learned_sources
@@ -76,10 +78,17 @@ def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases
     curve = _curve(training, embedding, wish.seed, choice, phases) if wish.with_curve else None
     with phases.phase("arguments"):
         arguments = learned_sources(source.values, source.schemas) if source.values else None
+        success, calls = _call_success(training, wish.seed)
     with phases.phase("fitting"):
         calibration = verdict.calibrated.calibration
         model = fitted(
-            training, embedding, wish.seed, choice.serves, calibration=calibration, arguments=arguments
+            training,
+            embedding,
+            wish.seed,
+            choice.serves,
+            calibration=calibration,
+            arguments=arguments,
+            success=success,
         )
     with phases.phase("testing"):
         examination = _Examination(source.sessions, parts, verdict, embedding, wish)
@@ -96,11 +105,22 @@ def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases
         },
         "embedding": embedding.name,
         **told(verdict, wish.seed),
+        "call_success": calls,
         "test": test,
         "learning_curve": None if curve is None else asdict(curve),
         "phases_s": phases.as_dict(),
     }
     return Trained(model, {**manifest, "model_id": artefacts.write(folder, model, manifest)})
+
+
+def _call_success(sessions: Sessions, seed: int) -> tuple[ArgumentSuccess | None, Mapping[str, Any] | None]:
+    """A model of how calls end, where the look of their arguments surely says something; and what it says."""
+    calls = sessions.calls
+    judged = None if calls is None else judge_calls(calls, sessions.traces.groups, seed)
+    if calls is None or judged is None:
+        return None, None
+    report = judged.report(seed)
+    return (fit_calls(calls) if report["used"] else None), report
 
 
 def judge_all(

@@ -134,3 +134,24 @@ def test_what_the_next_run_is_for_is_not_visible_before_it() -> None:
 def seen(found: Sessions) -> list[str | None]:
     """What was visible before each item."""
     return [None if row == NO_TEXT else found.texts[row] for row in found.traces.texts.tolist()]
+
+
+def test_real_calls_are_those_of_their_session_in_the_order_of_its_runs() -> None:
+    plain = dict.fromkeys(("tenant", "epoch", "capability", "intent", "success", "exploratory", "group"), 0)
+    runs = [
+        {**plain, "session_id": "s2", "ended_at_us": 1_000, "calls": [(0, 0), (1, 1)]},
+        {**plain, "session_id": "s1", "ended_at_us": 3_000, "calls": [(1, 0)]},
+        {**plain, "session_id": "s1", "ended_at_us": 2_000, "calls": [(2, 0), (0, 0)]},
+        {**plain, "session_id": "s1", "ended_at_us": 2_500, "calls": []},
+    ]
+    columns = columns_of(runs)
+    assert sessions_of(columns, {}).calls is None
+    patterns = {"call_pattern": np.arange(5, dtype="<i4"), "call_pattern_words": np.array(list("abcde"))}
+    found = sessions_of({**columns, **patterns, "call_success": np.array([1, 1, 0, 1, 0])}, {}).calls
+    assert found is not None
+    kinds = found.kinds()
+    told = [(kinds.tools[kind], kinds.patterns[kind]) for kind in kinds.of.tolist()]
+    of_first = [("git:log", "c"), ("mail:send", "d"), ("files:read", "e")]
+    assert sorted(told[:3]) == sorted(of_first)
+    assert told[3:] == [("files:read", "a")]
+    assert (found.traces.tolist(), sorted(found.success[:3].tolist())) == ([0, 0, 0, 1], [False, False, True])

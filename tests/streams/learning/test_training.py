@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import get_args
+from typing import cast, get_args
 
+import numpy as np
+import orjson
 import pytest
 
+from pml.processors.discovery.library import Library
+from pml.processors.learning.argument_sources import ArgumentSources
+from pml.processors.learning.known_sessions import KnownSession
 from pml.processors.learning.learners import LEARNERS
+from pml.processors.learning.scene import Past
 from pml.processors.memory.embedding import HashedNgrams
 from pml.schemas.errors import ConfigurationError
-from pml.streams.cli.train import Learner
+from pml.schemas.prediction import PredictRequest
+from pml.streams.cli.train import Learner, print_manifest
 from pml.streams.learning import artefacts
 from pml.streams.learning.curve_plot import draw_curve
+from pml.streams.learning.data_hash import data_hash
 from pml.streams.learning.openings import FILE, count_opening
 from pml.streams.learning.phases import Phases
+from pml.streams.learning.serving import Served, answered
 from pml.streams.learning.set_table import judge_sets
 from pml.streams.learning.sources import Known, from_file
 from pml.streams.learning.training import NothingToLearn, Wish, train
-from tests.streams.learning.exported import write_export
+from tests.streams.learning.exported import PATTERNS, write_export
 from tests.streams.learning.recorded_sets import row, written
 
 EMBEDDING = HashedNgrams()
@@ -46,6 +56,68 @@ def test_a_model_is_kept_with_all_that_is_known_of_it(tmp_path: Path) -> None:
     assert [each.manifest["test"]["openings"] for each in (trained, again)] == [1, 2]
     assert again.manifest["test"]["hash"] == trained.manifest["test"]["hash"]
     assert again.manifest["data"]["hash"] == trained.manifest["data"]["hash"]
+
+
+def test_what_arguments_look_like_is_kept_where_it_says_how_a_call_ends(tmp_path: Path) -> None:
+    source = from_file(write_export(tmp_path / "traces.npz"), Known(), "local")
+    trained = train(source, EMBEDDING, tmp_path / "models", Wish(seed=1), Phases())
+    calls = trained.manifest["call_success"]
+    rows = calls["learners"]
+    assert (list(rows), calls["used"]) == (["with arguments", "without arguments"], True)
+    assert rows["with arguments"]["auc"] >= 0.9
+    assert rows["without arguments"]["auc"] <= 0.6
+    model, _ = artefacts.load(tmp_path / "models", trained.manifest["model_id"], EMBEDDING)
+    fails, ends_well = (model.succeeds("files:read", orjson.loads(pattern)) for pattern in PATTERNS)
+    assert fails < 0.2
+    assert ends_well > 0.8
+    print_manifest(trained.manifest)
+
+    asked = PredictRequest(history=("files:read",))
+    found = {}
+    for path in ("a.csv", "a.json"):
+        filling = replace(model, arguments=cast("ArgumentSources", Always({"path": path})))
+        served = Served(filling, "mdl_1", hash_key=bytes(32))
+        found[path] = answered(Library(), "local", asked, served).candidates[0].confidence
+    assert found["a.csv"] < 0.3 * found["a.json"]
+
+
+def test_arguments_that_say_nothing_do_not_count(tmp_path: Path) -> None:
+    ends = np.random.default_rng(3).integers(0, 2, 120).astype("|u1")
+    source = from_file(write_export(tmp_path / "traces.npz", call_success=ends), Known(), "local")
+    trained = train(source, EMBEDDING, tmp_path / "models", Wish(seed=1), Phases())
+    assert trained.manifest["call_success"]["used"] is False
+    assert trained.model.success is None
+    assert trained.model.succeeds("files:read", None) == 1
+
+
+def test_the_hash_of_the_data_covers_all_that_training_sees(tmp_path: Path) -> None:
+    words = {"request": np.zeros(120, dtype="<i4"), "request_words": np.array(["send it"])}
+    others: list[dict[str, np.ndarray]] = [
+        {},
+        words,
+        {**words, "request_words": np.array(["show it"])},
+        {"call_success": np.ones(120, dtype="|u1")},
+        {"call_pattern": np.zeros(120, dtype="<i4")},
+        {"call_pattern_words": np.array(["", PATTERNS[0]])},
+    ]
+    sources = [from_file(write_export(tmp_path / "t.npz", **each), Known(), "local") for each in others]
+    told = Known({"mail:send": "send a mail"}, ("mail:send",))
+    sources.append(from_file(write_export(tmp_path / "t.npz"), told, "local"))
+    assert len({source.about["hash"] for source in sources}) == len(sources)
+    empty = data_hash({}, {}, ())
+    assert empty != data_hash({}, {}, (KnownSession((Past("a:b", {"x": 1}, None),), ("",), 0),))
+
+
+@dataclass
+class Always:
+    """Knows the arguments of every call, and is sure."""
+
+    arguments: dict[str, str]
+    confidence: float = 1.0
+    sources: dict[str, str] = field(default_factory=dict)
+
+    def guesses(self, *_: object) -> list[Always]:
+        return [self]
 
 
 def test_a_learner_that_was_asked_for_serves_however_good_it_is(tmp_path: Path) -> None:
