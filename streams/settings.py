@@ -167,10 +167,12 @@ class LearningSettings(Group):
     """Where models rest that were trained; without `models_folder` in the folder `models` of `data_dir`.
 
     `drift`: whether a served model that does worse than its best baseline is rolled back by itself.
+    `outcome_score`: what says how good a run was, NAME, NAME>=NUMBER or NAME=CATEGORY; empty: its end.
     """
 
     models_folder: Path | None = None
     drift: Literal["on", "off"] = "on"
+    outcome_score: str = ""
 
     @field_validator("drift", mode="before")
     @classmethod

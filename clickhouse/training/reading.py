@@ -21,6 +21,7 @@ from pml.clickhouse.training.columns import (
     trace_columns,
     words_sql,
 )
+from pml.clickhouse.training.outcome_score import SCORED, OutcomeScore
 from pml.clickhouse.training.selection import Selection
 from pml.schemas.errors import StoreUnavailable
 
@@ -44,7 +45,13 @@ class Snapshot:
     widths: tuple[int, int]
 
 
-def read_arrays(store: Store, selection: Selection, told: Told = lambda _: None) -> Arrays:
+def read_arrays(
+    store: Store,
+    selection: Selection,
+    told: Told = lambda _: None,
+    *,
+    outcome: OutcomeScore | None = None,
+) -> Arrays:
     """The columns of a training set (docs/guide/training-set.md), those of traces and those of calls.
 
     Trace i has the calls `offsets[i]` to `offsets[i + 1]`. A column of words has numbers; `<name>_words` is
@@ -52,6 +59,7 @@ def read_arrays(store: Store, selection: Selection, told: Told = lambda _: None)
 
     Args:
         told: called with the bytes of each piece that was read.
+        outcome: adds `scored`, int8 of each trace: what this score says of it.
 
     Raises:
         StoreUnavailable: the traces changed each time they were read.
@@ -60,7 +68,7 @@ def read_arrays(store: Store, selection: Selection, told: Told = lambda _: None)
     for _ in range(TRIES):
         before = take_snapshot(store, selection)
         fixed = replace(selection, until=_pinned(selection.until, before))
-        arrays = _read(store, fixed, before, told)
+        arrays = _read(store, fixed, before, told, outcome)
         if take_snapshot(store, fixed) == before:
             return arrays
     raise StoreUnavailable("the traces changed while they were read; choose an earlier --until")
@@ -91,11 +99,17 @@ def count_traces(store: Store, tenant: str, since: str) -> int:
     return int(store.query(sql, {"tenant": tenant, "since": since}, LIMITS).rows[0][0])
 
 
-def _read(store: Store, selection: Selection, snapshot: Snapshot, told: Told) -> Arrays:
+def _read(
+    store: Store, selection: Selection, snapshot: Snapshot, told: Told, outcome: OutcomeScore | None
+) -> Arrays:
     session, run = snapshot.widths
     of_traces = trace_columns({"session_id": session, "run_id": run})
-    traces = _columns(store, selection, of_traces, told, calls=False)
-    calls = _columns(store, selection, call_columns(), told, calls=True)
+    parameters = selection.parameters()
+    if outcome is not None:
+        of_traces[SCORED] = outcome.column()
+    scoring = {} if outcome is None else outcome.parameters()
+    traces = _columns(store, parameters | scoring, of_traces, told, calls=False)
+    calls = _columns(store, parameters, call_columns(), told, calls=True)
     offsets = np.concatenate(([0], np.cumsum(traces.pop("calls"))))
     words = {
         **_vocabularies(store, selection, TRACE_WORDS, calls=False),
@@ -105,12 +119,12 @@ def _read(store: Store, selection: Selection, snapshot: Snapshot, told: Told) ->
 
 
 def _columns(
-    store: Store, selection: Selection, columns: Mapping[str, Column], told: Told, *, calls: bool
+    store: Store, parameters: Mapping[str, Any], columns: Mapping[str, Column], told: Told, *, calls: bool
 ) -> Arrays:
     dtype = record_dtype(columns)
     read = bytearray()
     sql = columns_sql(columns, calls=calls)
-    with store.stream(sql, "RowBinary", selection.parameters(), LIMITS) as pieces:
+    with store.stream(sql, "RowBinary", parameters, LIMITS) as pieces:
         for piece in pieces:
             read += piece
             told(len(piece))

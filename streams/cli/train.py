@@ -53,6 +53,12 @@ def train(
     learner: Annotated[
         Learner | None, typer.Option(help="Keep this one, however good it is; without: the best.")
     ] = None,
+    outcome_score: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCORE", help="What says how good a run was: NAME, NAME>=NUMBER, NAME=CATEGORY."
+        ),
+    ] = None,
     promote: Annotated[bool, typer.Option(help="Let it serve at once.")] = True,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the learning curve as PNG; takes longer.")
@@ -76,10 +82,13 @@ def train(
     only_with(
         "--watch", watch, every=every, new_traces=new_traces, memory_mb=memory_mb, time_limit=time_limit
     )
+    if outcome_score is not None:
+        _check_outcome(outcome_score, data)
     if watch:
         if plot is not None or (data != STORE and Path(data).is_dir()):
             raise typer.BadParameter("--plot and data sets do not go with --watch")
         given = {"--data": data, "--since": since, "--until": until, "--tenant": tenant, "--learner": learner}
+        given["--outcome-score"] = outcome_score
         options = [f"{name}={value}" for name, value in given.items() if value is not None]
         watch_trainings(
             [*options, f"--seed={seed}", f"--test={test}"],
@@ -91,6 +100,7 @@ def train(
         )
         return
     settings = load_settings()
+    outcome = settings.learning.outcome_score if outcome_score is None else outcome_score
     span = moment(since, "--since"), moment(until, "--until")
     if data != STORE and Path(data).is_dir():
         _judge_sets(settings, Path(data), seed, as_json=json)
@@ -100,7 +110,7 @@ def train(
 
     with _progress() as phases:
         with phases.phase("reading"):
-            source = _read(settings, data, (tenant, *span), with_catalog=promote or data == STORE)
+            source = _read(settings, data, (tenant, *span), outcome, with_catalog=promote or data == STORE)
         embedding = _embedding(settings, phases)
         wish = Wish(seed, test, plot is not None, learner)
         manifest = train(source, embedding, settings.models_folder, wish, phases).manifest
@@ -115,6 +125,19 @@ def train(
     else:
         print_manifest(manifest)
         note(_became(manifest, promoted=record is not None))
+
+
+def _check_outcome(told: str, data: str) -> None:
+    """
+    Raises:
+        ConfigurationError: it cannot be read.
+        typer.BadParameter: there are no scores.
+    """
+    from pml.clickhouse.training.outcome_score import OutcomeScore
+
+    OutcomeScore.parse(told)
+    if data != STORE:
+        raise typer.BadParameter("scores are in ClickHouse: --outcome-score goes without --data")
 
 
 def print_manifest(manifest: Mapping[str, Any]) -> None:
@@ -201,7 +224,12 @@ def _judge_sets(settings: Settings, folder: Path, seed: int, *, as_json: bool) -
 
 
 def _read(
-    settings: Settings, data: str, chosen: tuple[str, str | None, str | None], *, with_catalog: bool
+    settings: Settings,
+    data: str,
+    chosen: tuple[str, str | None, str | None],
+    outcome: str,
+    *,
+    with_catalog: bool,
 ) -> Source:
     """
     Raises:
@@ -219,7 +247,7 @@ def _read(
             raise typer.BadParameter("a file has what it was exported with; --since and --until go there")
         return from_file(Path(data), known, tenant)
     with open_store(settings) as store:
-        return from_store(store, Selection(tenant, since or EARLIEST, until or LATEST), known)
+        return from_store(store, Selection(tenant, since or EARLIEST, until or LATEST), known, outcome)
 
 
 def _embedding(settings: Settings, phases: Phases) -> Embedding:

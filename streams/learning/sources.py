@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pml.clickhouse.client import Store
+from pml.clickhouse.training.outcome_score import SCORED, OutcomeScore
 from pml.clickhouse.training.reading import read_arrays
 from pml.clickhouse.training.selection import Selection
 from pml.clickhouse.training.session_values import Stretch, read_session_values
@@ -70,16 +71,31 @@ def known_from(records: Records, tenant: str) -> Known:
     return Known({name: found.text for name, found in documents.items()}, tuple(documents), schemas)
 
 
-def from_store(store: Store, selection: Selection, known: Known) -> Source:
+def from_store(store: Store, selection: Selection, known: Known, outcome: str = "") -> Source:
     """The sessions of runs that ended in this selection.
+
+    Args:
+        outcome: the score that says how good a run was (`OutcomeScore.parse`); empty: its end does.
 
     Raises:
         StoreUnavailable, QueryError
+        ConfigurationError: no such outcome can be told.
     """
+    score = OutcomeScore.parse(outcome) if outcome else None
     stretch = Stretch(selection.tenant or DEFAULT_TENANT, selection.since, selection.until)
     values = read_session_values(store, stretch)
+    columns = read_arrays(store, selection, outcome=score)
     about = {"from": "clickhouse", **_span(selection)}
-    return _source(read_arrays(store, selection), known, about, values)
+    if score is not None:
+        scored = columns.pop(SCORED)
+        columns["success"] = judged(columns["success"], scored)
+        about["outcome"] = {"score": outcome, "scored_runs": int((scored >= 0).sum())}
+    return _source(columns, known, about, values)
+
+
+def judged(success: NDArray[Any], scored: NDArray[np.int8]) -> NDArray[np.uint8]:
+    """uint8 [runs]: what the score says, 1 or 0; how the run ended where it says nothing (−1)."""
+    return np.where(scored >= 0, scored, success).astype(np.uint8)
 
 
 def from_file(file: Path, known: Known, tenant: str) -> Source:

@@ -42,6 +42,8 @@ def test_a_file_is_trained_on_and_the_model_is_shown(pml: Pml, tmp_path: Path) -
         (["train", "--data", "gone.npz", "--no-promote"], 2, "cannot be read"),
         (["train", "--data", "gone.npz", "--no-promote", "--since", "2026-01-01"], 2, "a file has what"),
         (["train", "--since", "yesterday"], 2, "is no time such as"),
+        (["train", "--data", "gone.npz", "--outcome-score", "helpful"], 2, "scores are in ClickHouse"),
+        (["train", "--outcome-score", "quality>0.8"], 2, "NAME>=NUMBER"),
         (["train", "--data", ".", "--json"], 2, "none of the data sets"),
         (["train", "--watch"], 2, "--watch needs --every"),
         (["train", "--every", "6h"], 2, "--every: only with --watch"),
