@@ -11,7 +11,6 @@ from pml.clickhouse.training.played_sessions import read_played_sessions
 from pml.clickhouse.training.selection import LATEST
 from pml.clickhouse.training.session_values import Stretch
 from pml.processors.discovery.library import Library
-from pml.processors.learning.model import NextModel
 from pml.processors.memory.embedding import Embedding
 from pml.processors.speculation.backtest import Backtest, Terms, ToolAccount, backtest
 from pml.processors.speculation.budget import BUDGETS, BudgetName
@@ -151,7 +150,7 @@ def run_backtest(
         threshold = catalog.threshold(tenant, "", "", "").value
     budget = wanted.budget or catalog.policy.budget_name
     terms = Terms(threshold, BUDGETS[budget], catalog, paces(sessions))
-    answer = _answering(records, tenant, model, wanted.model_id)
+    answer = _answering(settings, records, tenant, Served(model, wanted.model_id))
     done = iter(range(1, len(sessions) + 1))
     found = backtest(sessions, answer, terms, lambda: progress(next(done), len(sessions)))
     return Report(
@@ -185,12 +184,13 @@ def _catalog(settings: Settings, records: Records) -> Catalog:
 
 
 def _answering(
-    records: Records, tenant: str, model: NextModel, model_id: str
+    settings: Settings, records: Records, tenant: str, served: Served
 ) -> Callable[[PredictRequest], PredictAnswer]:
     library = Library()
     for record in records.values():
         library.take(record)
-    served = Served(model, model_id)
+    if served.model is not None and served.model.success is not None:
+        served.hash_key = settings.installation_key()
     return lambda request: answered(library, tenant, request, served)
 
 
