@@ -114,6 +114,7 @@ def train(
         embedding = _embedding(settings, phases)
         wish = Wish(seed, test, plot is not None, learner)
         manifest = train(source, embedding, settings.models_folder, wish, phases).manifest
+        _write_priorities(settings, source, seed, phases)
     record = run_async(published(settings, manifest["model_id"], person())) if promote else None
     if plot is not None:
         from pml.streams.learning.curve_plot import draw_curve
@@ -248,6 +249,25 @@ def _read(
         return from_file(Path(data), known, tenant)
     with open_store(settings) as store:
         return from_store(store, Selection(tenant, since or EARLIEST, until or LATEST), known, outcome)
+
+
+def _write_priorities(settings: Settings, source: Source, seed: int, phases: Phases) -> None:
+    """Say of each run of the store how much it has to teach.
+
+    Raises:
+        StoreUnavailable, QueryError
+    """
+    from datetime import UTC, datetime
+
+    from pml.clickhouse.training.trace_priorities import write_priorities
+    from pml.processors.learning.path_success import run_priorities
+
+    runs = source.runs
+    if runs is None:
+        return
+    with phases.phase("priorities"), open_store(settings) as store:
+        found = run_priorities(runs.paths, runs.outcomes, runs.groups, seed)
+        write_priorities(store, runs.names, found, datetime.now(UTC))
 
 
 def _embedding(settings: Settings, phases: Phases) -> Embedding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,11 @@ from pml.clickhouse.training.outcome_score import SCORED, OutcomeScore
 from pml.clickhouse.training.reading import read_arrays
 from pml.clickhouse.training.selection import Selection
 from pml.clickhouse.training.session_values import Stretch, read_session_values
+from pml.clickhouse.training.trace_priorities import TraceNames
 from pml.processors.discovery.documents import tool_document
 from pml.processors.discovery.library import Library
 from pml.processors.learning.known_sessions import KnownSession, Schemas
+from pml.processors.learning.path_success import path_ids
 from pml.processors.learning.session_columns import sessions_of
 from pml.processors.learning.sessions import Sessions
 from pml.schemas.errors import ConfigurationError
@@ -49,16 +51,38 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Runs:
+    """Every run that was read, by its name: `paths` int64, `outcomes` float64, `groups` int64."""
+
+    names: TraceNames
+    paths: NDArray[np.int64]
+    outcomes: NDArray[np.float64]
+    groups: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, columns: Columns) -> Runs:
+        """Those of a training set from the store; a score that is the outcome is in `success` already."""
+        return cls(
+            TraceNames.of(columns),
+            path_ids(columns["tool"], columns["offsets"]),
+            columns["success"].astype(np.float64),
+            columns["group"].view(np.int64),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Source:
     """Sessions, and what a manifest says of where they are from.
 
-    `values` are the same with what runs took and gave, as far as it is known; `schemas` what tools take.
+    `values` are the same with what runs took and gave, as far as it is known; `schemas` what tools take;
+    `runs` those that the store has, None where the sessions are not from there.
     """
 
     sessions: Sessions
     about: Mapping[str, Any]
     values: Sequence[KnownSession] = ()
     schemas: Schemas = field(default_factory=dict)
+    runs: Runs | None = None
 
 
 def known_from(records: Records, tenant: str) -> Known:
@@ -90,7 +114,7 @@ def from_store(store: Store, selection: Selection, known: Known, outcome: str = 
         scored = columns.pop(SCORED)
         columns["success"] = judged(columns["success"], scored)
         about["outcome"] = {"score": outcome, "scored_runs": int((scored >= 0).sum())}
-    return _source(columns, known, about, values)
+    return replace(_source(columns, known, about, values), runs=Runs.of(columns))
 
 
 def judged(success: NDArray[Any], scored: NDArray[np.int8]) -> NDArray[np.uint8]:

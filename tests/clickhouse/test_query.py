@@ -6,6 +6,7 @@ from pml.clickhouse.client import Limits, Store
 from pml.clickhouse.migrate import migrate
 from pml.clickhouse.query import named_queries, run_query
 from pml.clickhouse.rows import THRESHOLD_COLUMNS, THRESHOLDS_TABLE
+from pml.clickhouse.training.trace_priorities import COLUMNS as PRIORITY_COLUMNS
 from pml.schemas.errors import QueryError
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
@@ -40,6 +41,8 @@ def store(empty_store: Store) -> Store:
         first.insert(empty_store, f"a-{token}")
         second.insert(empty_store, f"b-{token}")
         empty_store.insert(THRESHOLDS_TABLE, THRESHOLD_COLUMNS, h.thresholds(), token=f"c-{token}")
+    priority = ("local", "ses_1", 100, "run_1", 0.9, h.START)
+    empty_store.insert("trace_priorities", PRIORITY_COLUMNS, [priority])
     return empty_store
 
 
@@ -50,6 +53,7 @@ def test_every_query_says_what_it_does_and_runs(store: Store) -> None:
         "failure_points",
         "hit_rate_by_tool_and_hour",
         "latency_saved",
+        "priorities",
         "scores",
         "slowest_tools",
         "threshold_history",

@@ -16,8 +16,11 @@ from pml.streams.client import new_id
 from pml.streams.settings import Settings
 from pml.streams.topics import ensure_topics
 from tests.streams.cli.conftest import Pml
+from tests.streams.cli.gone_on import SESSIONS, store
 from tests.streams.learning.exported import write_export
 from tests.streams.learning.recorded_sets import row, written
+
+__all__ = ["store"]
 
 
 def test_a_file_is_trained_on_and_the_model_is_shown(pml: Pml, tmp_path: Path) -> None:
@@ -93,6 +96,16 @@ def test_a_watch_goes_on_after_a_failure_until_somebody_stops_it(tmp_path: Path)
             watch.kill()
     assert [item["event"] for item in told] == ["started", "failed", "waiting"]
     assert (told[1]["code"], "gone.npz cannot be read" in told[1]["message"]) == ("TRAINING_FAILED", True)
+
+
+@pytest.mark.integration
+@pytest.mark.usefixtures("store")
+def test_a_training_on_the_store_says_which_runs_teach_most(pml: Pml) -> None:
+    told = pml("train", "--no-promote", "--learner", "markov_1", "--json")
+    assert told.exit_code == 0, told.stderr
+    assert orjson.loads(told.stdout)["data"]["runs"] == 2 * SESSIONS
+    rows = orjson.loads(pml("query", "priorities", "--json").stdout)["rows"]
+    assert len(rows) == 2 * SESSIONS
 
 
 @pytest.mark.integration
