@@ -104,8 +104,7 @@ def test_a_training_on_the_store_says_which_runs_teach_most(pml: Pml) -> None:
     told = pml("train", "--no-promote", "--learner", "markov_1", "--json")
     assert told.exit_code == 0, told.stderr
     assert orjson.loads(told.stdout)["data"]["runs"] == 2 * SESSIONS
-    rows = orjson.loads(pml("query", "priorities", "--json").stdout)["rows"]
-    assert len(rows) == 2 * SESSIONS
+    assert len(orjson.loads(pml("query", "priorities", "--json").stdout)) == 2 * SESSIONS
 
 
 @pytest.mark.integration
