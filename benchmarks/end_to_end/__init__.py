@@ -1,0 +1,1 @@
+"""What prediction is worth to an agent that decides call by call."""

@@ -1,0 +1,131 @@
+"""What a model foresees in recorded sessions that it has not seen, by the code that answers `pml:predict`."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.end_to_end.clock import Call, Guess
+from benchmarks.learning.argument_sets import ArgumentSet
+from benchmarks.speculation.conversion import is_safe
+from benchmarks.speculation.sample import DECISION_S, SIGMA
+from pml.processors.learning.argument_sources import ArgumentSources
+from pml.processors.learning.argument_sources import Guess as Arguments
+from pml.processors.learning.model import Candidate, NextModel
+from pml.processors.learning.predict_answer import Question, predict_answer
+from pml.processors.learning.scene import Past
+from pml.schemas.canonical import canonical_json
+from pml.schemas.prediction import HISTORY_MOST, VALUES_MOST, PredictRequest
+from pml.schemas.workflow import LiteralValue
+
+MEDIAN_S = 1.5
+SERVER = "recorded"
+
+ReadOnly = Mapping[str, bool | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """What was foreseen after a call, and the tools that were named with or without arguments."""
+
+    guesses: tuple[Guess, ...]
+    tools: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recorded:
+    """A data set with what its tools do."""
+
+    data: ArgumentSet
+    read_only: ReadOnly
+    seed: int
+
+    def calls(self, row: int) -> tuple[Call, ...]:
+        """The calls of a session, with times that are the same for all who play it."""
+        drawn = random.Random(f"{self.seed}/{self.data.name}/{row}")
+        return tuple(
+            Call(
+                each.name,
+                key_of(each.name, each.arguments),
+                self.safe(each.name),
+                drawn.lognormvariate(math.log(MEDIAN_S), SIGMA),
+                drawn.uniform(*DECISION_S),
+            )
+            for each in self.made(row)
+        )
+
+    def made(self, row: int) -> tuple[Past, ...]:
+        """The elements of a session that are calls."""
+        return self.data.sessions[row][self.data.firsts[row] :]
+
+    def safe(self, tool: str) -> bool:
+        """Whether a tool only reads."""
+        return is_safe(self.data.name, tool, self.read_only.get(tool))
+
+
+class Asked:
+    """A model, asked after each call of a session. Arguments are asked for once, whoever names the tool."""
+
+    def __init__(self, recorded: Recorded, sources: ArgumentSources) -> None:
+        self._recorded, self._sources = recorded, sources
+        self._filled: dict[tuple[int, int, str], tuple[Arguments, ...]] = {}
+
+    def foreseen(self, model: NextModel, row: int) -> tuple[Foreseen, ...]:
+        """What comes next after each call; after the last one too, because nobody knows that it was."""
+        calls = len(self._recorded.made(row))
+        return tuple(self._after(model, row, place) for place in range(1, calls + 1))
+
+    def _after(self, model: NextModel, row: int, place: int) -> Foreseen:
+        data, made = self._recorded.data, self._recorded.made(row)
+        first, texts = data.firsts[row], data.requests[row]
+        text = texts[min(first + place, len(texts) - 1)]
+        past = [*data.sessions[row][:first], *made[max(0, place - VALUES_MOST) : place]]
+
+        def fill(name: str) -> tuple[Arguments, ...]:
+            key = (row, place, name.partition(":")[2])
+            if key not in self._filled:
+                self._filled[key] = self._sources.guesses(key[2], past, text, 1)
+            return self._filled[key]
+
+        history = tuple(each.name for each in made[max(0, place - HISTORY_MOST) : place])
+        question = Question(PredictRequest(history=history, request=text), fill, lambda name: None)
+        answer = predict_answer(question, _Served(model), "")
+        tasks = {task.id: task for task in answer.workflow.tasks} if answer.workflow else {}
+        guesses = [
+            self._guess(row, each.name, tasks[each.tasks[0]].arguments, each.confidence)
+            for each in answer.candidates
+            if each.tasks
+        ]
+        return Foreseen(tuple(guesses), tuple(each.name.partition(":")[2] for each in answer.candidates))
+
+    def _guess(self, row: int, name: str, given: Mapping[str, Any], confidence: float) -> Guess:
+        tool = name.partition(":")[2]
+        values = {each: value.value for each, value in given.items() if isinstance(value, LiteralValue)}
+        key = key_of(tool, values)
+        known = {call.key: call.tool_s for call in self._recorded.calls(row)}
+        drawn = random.Random(f"{self._recorded.seed}/{row}".encode() + key)
+        tool_s = known.get(key) or drawn.lognormvariate(math.log(MEDIAN_S), SIGMA)
+        return Guess(tool, key, confidence, self._recorded.safe(tool), tool_s)
+
+
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """A model of recorded tools, which have no server of their own."""
+
+    model: NextModel
+
+    @property
+    def learner(self) -> str:
+        return self.model.learner
+
+    def candidates(self, history: Sequence[str], request: str, most: int) -> Sequence[Candidate]:
+        found = self.model.candidates(history, request, most)
+        return [Candidate(f"{SERVER}:{each.name}", each.confidence) for each in found]
+
+
+def key_of(tool: str, arguments: Mapping[str, Any]) -> bytes:
+    """What a result is kept under: equal as JSON is equal."""
+    return canonical_json([tool, dict(arguments)])

@@ -1,0 +1,176 @@
+"""One data set: played unpredicted, with the best baseline, with the ranker, and by an oracle."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.end_to_end.clock import Account, Call, Rules, oracle, played, unpredicted
+from benchmarks.end_to_end.foreseen import Foreseen, Recorded
+from benchmarks.end_to_end.models import RANKER, Rows, asked_of, models_of
+from benchmarks.learning.argument_sets import argument_set
+from pml.processors.learning.judging import FOLDS
+from pml.processors.learning.sessions import Sessions
+from pml.processors.learning.splits import folds
+from pml.processors.memory.embedding import Embedding
+from pml.streams.learning.data_sets import recorded, rows_of
+
+WASTE_MOST = 0.35
+# Two hundredths apart, and one that nothing reaches.
+THRESHOLDS = (*(round(0.02 * step, 2) for step in range(50)), 0.99, 1.01)
+# What is lost of what the oracle gains: the first that holds.
+LOSSES = ("served", "tool not named", "arguments not named", "arguments wrong", "not sure enough")
+SIDES = ("baseline", "ranker")
+
+Told = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sitting:
+    """A session as it is played: its calls, and what was foreseen after each."""
+
+    calls: tuple[Call, ...]
+    foreseen: tuple[Foreseen, ...]
+
+    def played(self, rules: Rules) -> Account:
+        """With these rules."""
+        return played(self.calls, [each.guesses for each in self.foreseen], rules)
+
+
+@dataclass(slots=True)
+class Held:
+    """The sessions of a fold, as models that were fitted on the other folds foresee them."""
+
+    baseline: str
+    serves: str
+    sittings: Mapping[str, list[Sitting]]
+
+
+def measured(
+    folder: Path, name: str, embedding: Embedding, rules: Rules, *, seed: int, most: int, told: Told
+) -> dict[str, Any]:
+    """A set's row, as JSON-serialisable values; at most `most` sessions of each fold are played.
+
+    Each is played by models that were fitted on the other folds, with a threshold that was chosen on the
+    sessions of the other folds. `told` is called after each fold.
+    """
+    read_only = {tool["tool_id"]: tool.get("read_only") for tool in rows_of(folder / name, "tools.jsonl")}
+    known, data = recorded(folder, name), Recorded(argument_set(folder, name), read_only, seed)
+    fold = folds(known.sessions.traces.groups, FOLDS, seed)
+    held = []
+    for number in range(FOLDS):
+        fit_on, others = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+        held.append(_held(data, known.sessions, fit_on, _some(others, most, seed), embedding))
+        told(f"{name}: fold {number + 1} of {FOLDS}")
+    return {"name": name, "visible": known.visible, **row_of(held, rules)}
+
+
+def row_of(held: Sequence[Held], rules: Rules) -> dict[str, Any]:
+    """What came of all folds, beside nothing predicted and beside the oracle."""
+    sittings = [each for fold in held for each in fold.sittings["ranker"]]
+    nothing = _sum([unpredicted(each.calls) for each in sittings])
+    best = _sum([oracle(each.calls) for each in sittings])
+    able = sum(call.safe for each in sittings for call in each.calls[1:])
+    return {
+        "sessions": len(sittings),
+        "calls": sum(len(each.calls) for each in sittings),
+        "may_run_early": able,
+        "unpredicted_s": round(nothing.wall_s, 1),
+        "baselines": [each.baseline for each in held],
+        "serves": [each.serves for each in held],
+        "oracle": _told(best, nothing, best, able),
+        **{side: _side(held, side, rules, nothing, best, able) for side in SIDES},
+    }
+
+
+def _side(
+    held: Sequence[Held], side: str, rules: Rules, nothing: Account, best: Account, able: int
+) -> dict[str, Any]:
+    account, losses, thresholds = Account(), Counter[str](), []
+    for number, fold in enumerate(held):
+        others = [each for other in (*held[:number], *held[number + 1 :]) for each in other.sittings[side]]
+        threshold = chosen_threshold(others, rules)
+        thresholds.append(threshold)
+        for each in fold.sittings[side]:
+            account.add(each.played(replace(rules, threshold=threshold)))
+        losses += lost(fold.sittings[side], threshold)
+    return {
+        "thresholds": thresholds,
+        **_told(account, nothing, best, able),
+        "lost": {name: round(losses[name] / max(1, losses.total()), 4) for name in LOSSES},
+    }
+
+
+def chosen_threshold(sittings: Sequence[Sitting], rules: Rules) -> float:
+    """The threshold with the shortest wall clock of those that waste little enough; the highest of equals."""
+    sums = {
+        each: _sum([sitting.played(replace(rules, threshold=each)) for sitting in sittings])
+        for each in THRESHOLDS
+    }
+    sparing = {each: account for each, account in sums.items() if account.waste <= WASTE_MOST}
+    return min(sparing, key=lambda each: (sparing[each].wall_s, -each))
+
+
+def lost(sittings: Sequence[Sitting], threshold: float) -> Counter[str]:
+    """Of the calls that an oracle begins early, how many were named, and why the others were not."""
+    return Counter(
+        _loss(call, after, threshold)
+        for each in sittings
+        for call, after in zip(each.calls[1:], each.foreseen, strict=False)
+        if call.safe
+    )
+
+
+def _loss(call: Call, after: Foreseen, threshold: float) -> str:
+    tool = call.tool
+    if tool not in after.tools:
+        return "tool not named"
+    guess = next((each for each in after.guesses if each.tool == tool), None)
+    if guess is None:
+        return "arguments not named"
+    if guess.key != call.key:
+        return "arguments wrong"
+    return "not sure enough" if guess.confidence < threshold else "served"
+
+
+def _held(
+    data: Recorded, sessions: Sessions, fit_on: Rows, play: Sequence[int], embedding: Embedding
+) -> Held:
+    chosen, models = models_of(sessions, fit_on, embedding, data.seed)
+    asked = asked_of(data, fit_on)
+    named = {"baseline": models[chosen.baseline], "ranker": models[RANKER]}
+    found = {
+        side: [Sitting(data.calls(row), asked.foreseen(model, row)) for row in play]
+        for side, model in named.items()
+    }
+    return Held(chosen.baseline, chosen.serves, found)
+
+
+def _some(rows: Rows, most: int, seed: int) -> list[int]:
+    drawn = np.random.default_rng(seed).permutation(rows)[:most]
+    return sorted(drawn.tolist())
+
+
+def _sum(accounts: Sequence[Account]) -> Account:
+    found = Account()
+    for each in accounts:
+        found.add(each)
+    return found
+
+
+def _told(account: Account, nothing: Account, best: Account, able: int) -> Mapping[str, Any]:
+    gained, most = nothing.wall_s - account.wall_s, nothing.wall_s - best.wall_s
+    return {
+        "wall_s": round(account.wall_s, 1),
+        "times_as_long": round(account.wall_s / nothing.wall_s, 4),
+        "begun": account.begun,
+        "hits": account.hits,
+        "hit_rate": round(account.hits / able, 4) if able else 0.0,
+        "waste": round(account.waste, 4) if account.waste != float("inf") else None,
+        "share_of_oracle": round(gained / most, 4) if most > 0 else None,
+    }
