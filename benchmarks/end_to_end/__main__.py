@@ -1,0 +1,92 @@
+"""`python -m benchmarks.end_to_end`: what prediction is worth to an agent, beside an oracle."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.console import Console
+
+from benchmarks.datasets import VARIABLE, datasets_place
+from benchmarks.end_to_end.clock import Rules
+from benchmarks.end_to_end.measure import SIDES, measured
+from benchmarks.end_to_end.table import show
+from benchmarks.figures import Figure
+from benchmarks.machine import OthersWatch
+from benchmarks.plan import planned
+from benchmarks.report import Result
+from pml.processors.learning.judging import FOLDS
+from pml.streams.discovery.wordllama_embedding import WordLlamaEmbedding
+
+NAME = "end_to_end"
+SETS = ("toollinkos", "bfcl_multi_turn", "nestful", "api_bank", "n8n")
+SEED = 1
+WIDE = 150
+# `python -m benchmarks prediction` on two cores: what a question costs a call, rounded up. Its answer is
+# there before the shortest thought is over; 20 ms are a guess on the safe side of an unloaded machine.
+ASKED_S, ANSWER_S = 0.010, 0.020
+SESSIONS, SESSIONS_QUICK = 1_000, 20
+
+
+def main(
+    sets: Annotated[str, typer.Option(help="Only these sets, by name, with commas; keeps nothing.")] = "",
+    sessions: Annotated[int, typer.Option(min=1, help="How many of a fold are played at most.")] = SESSIONS,
+    quick: Annotated[bool, typer.Option(help="Few sessions of each fold; keeps nothing.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of folds, times and learners.")] = SEED,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of the table.")] = False,
+) -> None:
+    """Play the sessions of the data sets that PML_DATASETS names, on a modelled clock.
+
+    Exit code 0 whatever the figures are.
+
+    Examples: python -m benchmarks.end_to_end · python -m benchmarks.end_to_end --sets nestful --quick
+    """
+    folder, names = datasets_place(), _names(sets)
+    if folder is None:
+        raise SystemExit(f"{VARIABLE} names no folder: the data sets are needed")
+    others, most = OthersWatch(), SESSIONS_QUICK if quick else sessions
+    with planned(NAME, FOLDS, seed) as plan:
+        rows = _rows(folder, names, seed, most, plan.say)
+        facts = {"asked_s": ASKED_S, "answer_s": ANSWER_S, "sessions_of_a_fold_most": most, "sets": rows}
+        result = Result.of(NAME, _figures(rows), plan, others, facts)
+    if not (sets or quick):
+        result.write()
+    if json:
+        sys.stdout.buffer.write(orjson.dumps(result.as_dict()) + b"\n")
+        return
+    console = Console(width=None if sys.stdout.isatty() else WIDE)
+    show(rows, console)
+    console.print(
+        f"seed {seed}, commit {result.commit}, {result.took_s:.0f} s, others took {result.others_share:.0%}",
+        highlight=False,
+    )
+
+
+def _names(sets: str) -> tuple[str, ...]:
+    chosen = tuple(name.strip() for name in sets.split(",")) if sets else SETS
+    unknown = [name for name in chosen if name not in SETS]
+    if unknown:
+        raise typer.BadParameter(f"no set {unknown[0]}: there are {', '.join(SETS)}")
+    return chosen
+
+
+def _rows(folder: Path, names: Sequence[str], seed: int, most: int, told: Any) -> list[dict[str, Any]]:
+    embedding, rules = WordLlamaEmbedding(), Rules(1.0, ASKED_S, ANSWER_S)
+    return [measured(folder, name, embedding, rules, seed=seed, most=most, told=told) for name in names]
+
+
+def _figures(rows: Sequence[Mapping[str, Any]]) -> list[Figure]:
+    """Seconds with predictions beside those without."""
+    return [
+        Figure(f"{row['name']}: {side}", "s", (row[side]["wall_s"],), (row["unpredicted_s"],))
+        for row in rows
+        for side in (*SIDES, "oracle")
+    ]
+
+
+if __name__ == "__main__":
+    typer.run(main)
