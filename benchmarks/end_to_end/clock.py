@@ -42,12 +42,14 @@ class Guess:
 class Rules:
     """What begins: at least `threshold` sure, within the budget.
 
-    `asked_s` is what a question after each call costs the agent, `answer_s` how long its answer takes.
+    `asked_s` is what a question after each call costs the agent, `answer_s` how long its answer takes. The
+    core drops what was wrong when the next call has ended; with `drops_at_call` it would when that call begins.
     """
 
     threshold: float
     asked_s: float = 0.0
     answer_s: float = 0.0
+    drops_at_call: bool = False
     budget: Budget = BUDGETS["normal"]
 
 
@@ -90,7 +92,7 @@ def unpredicted(calls: Sequence[Call]) -> Account:
 
 
 def oracle(calls: Sequence[Call]) -> Account:
-    """The most that prediction can gain: each next call that may run early begins as the one before it ends."""
+    """The most that can be gained: each next call that may run early begins as the one before it ends."""
     known = [(Guess(call.tool, call.key, 1.0, call.safe, call.tool_s),) for call in calls[1:]]
     return played(calls, [*known, ()], Rules(threshold=1.0))
 
@@ -129,7 +131,7 @@ class _Session:
                 self.account.used_s += found.ends_s - found.begun_s
         wrong = [key for key, each in self._early.items() if not each.served]
         for key in wrong:
-            self._waste(self._early.pop(key), self._now_s)
+            self._waste(self._early.pop(key), asked_s if self._rules.drops_at_call else self._now_s)
         if not call.safe:
             self._early.clear()
 

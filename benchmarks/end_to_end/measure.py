@@ -25,7 +25,11 @@ WASTE_MOST = 0.35
 THRESHOLDS = (*(round(0.02 * step, 2) for step in range(50)), 0.99, 1.01)
 # What is lost of what the oracle gains: the first that holds.
 LOSSES = ("served", "tool not named", "arguments not named", "arguments wrong", "not sure enough")
-SIDES = ("baseline", "ranker")
+SIDES = ("baseline", RANKER)
+# The ranker, were the core to do this: each has its own thresholds.
+END_KNOWN, DROPPED = "ranker, end known", "ranker, dropped at the call"
+BOTH = "ranker, both"
+WHAT_IFS = (END_KNOWN, DROPPED, BOTH)
 
 Told = Callable[[str], None]
 
@@ -40,6 +44,10 @@ class Sitting:
     def played(self, rules: Rules) -> Account:
         """With these rules."""
         return played(self.calls, [each.guesses for each in self.foreseen], rules)
+
+    def ending(self) -> Sitting:
+        """The same where nothing is foreseen after its last call: somebody knows that it was."""
+        return replace(self, foreseen=(*self.foreseen[:-1], Foreseen((), ())))
 
 
 @dataclass(slots=True)
@@ -72,36 +80,69 @@ def measured(
 
 def row_of(held: Sequence[Held], rules: Rules) -> dict[str, Any]:
     """What came of all folds, beside nothing predicted and beside the oracle."""
-    sittings = [each for fold in held for each in fold.sittings["ranker"]]
-    nothing = _sum([unpredicted(each.calls) for each in sittings])
-    best = _sum([oracle(each.calls) for each in sittings])
-    able = sum(call.safe for each in sittings for call in each.calls[1:])
+    sittings = [each for fold in held for each in fold.sittings[RANKER]]
+    scale = Scale(
+        _sum([unpredicted(each.calls) for each in sittings]),
+        _sum([oracle(each.calls) for each in sittings]),
+        sum(call.safe for each in sittings for call in each.calls[1:]),
+    )
     return {
         "sessions": len(sittings),
         "calls": sum(len(each.calls) for each in sittings),
-        "may_run_early": able,
-        "unpredicted_s": round(nothing.wall_s, 1),
+        "may_run_early": scale.able,
+        "unpredicted_s": round(scale.nothing.wall_s, 1),
         "baselines": [each.baseline for each in held],
         "serves": [each.serves for each in held],
-        "oracle": _told(best, nothing, best, able),
-        **{side: _side(held, side, rules, nothing, best, able) for side in SIDES},
+        "oracle": scale.told(scale.best),
+        **{side: _side([each.sittings[side] for each in held], rules, scale) for side in SIDES},
+        **{name: _side(_with(held, name), _rules(rules, name), scale) for name in WHAT_IFS},
     }
 
 
-def _side(
-    held: Sequence[Held], side: str, rules: Rules, nothing: Account, best: Account, able: int
-) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What accounts are compared with: nothing predicted, the oracle, and the calls that may run early."""
+
+    nothing: Account
+    best: Account
+    able: int
+
+    def told(self, account: Account) -> Mapping[str, Any]:
+        """An account beside them, as JSON-serialisable values."""
+        gained, most = self.nothing.wall_s - account.wall_s, self.nothing.wall_s - self.best.wall_s
+        return {
+            "wall_s": round(account.wall_s, 1),
+            "times_as_long": round(account.wall_s / self.nothing.wall_s, 4),
+            "begun": account.begun,
+            "hits": account.hits,
+            "hit_rate": round(account.hits / self.able, 4) if self.able else 0.0,
+            "waste": round(account.waste, 4) if account.waste != float("inf") else None,
+            "share_of_oracle": round(gained / most, 4) if most > 0 else None,
+        }
+
+
+def _with(held: Sequence[Held], name: str) -> list[list[Sitting]]:
+    sittings = [each.sittings[RANKER] for each in held]
+    return sittings if name == DROPPED else [[each.ending() for each in fold] for fold in sittings]
+
+
+def _rules(rules: Rules, name: str) -> Rules:
+    return replace(rules, drops_at_call=name != END_KNOWN)
+
+
+def _side(held: Sequence[Sequence[Sitting]], rules: Rules, scale: Scale) -> dict[str, Any]:
+    """Each fold with the threshold that is best on the others."""
     account, losses, thresholds = Account(), Counter[str](), []
     for number, fold in enumerate(held):
-        others = [each for other in (*held[:number], *held[number + 1 :]) for each in other.sittings[side]]
+        others = [each for other in (*held[:number], *held[number + 1 :]) for each in other]
         threshold = chosen_threshold(others, rules)
         thresholds.append(threshold)
-        for each in fold.sittings[side]:
+        for each in fold:
             account.add(each.played(replace(rules, threshold=threshold)))
-        losses += lost(fold.sittings[side], threshold)
+        losses += lost(fold, threshold)
     return {
         "thresholds": thresholds,
-        **_told(account, nothing, best, able),
+        **scale.told(account),
         "lost": {name: round(losses[name] / max(1, losses.total()), 4) for name in LOSSES},
     }
 
@@ -143,7 +184,7 @@ def _held(
 ) -> Held:
     chosen, models = models_of(sessions, fit_on, embedding, data.seed)
     asked = asked_of(data, fit_on)
-    named = {"baseline": models[chosen.baseline], "ranker": models[RANKER]}
+    named = {"baseline": models[chosen.baseline], RANKER: models[RANKER]}
     found = {
         side: [Sitting(data.calls(row), asked.foreseen(model, row)) for row in play]
         for side, model in named.items()
@@ -161,16 +202,3 @@ def _sum(accounts: Sequence[Account]) -> Account:
     for each in accounts:
         found.add(each)
     return found
-
-
-def _told(account: Account, nothing: Account, best: Account, able: int) -> Mapping[str, Any]:
-    gained, most = nothing.wall_s - account.wall_s, nothing.wall_s - best.wall_s
-    return {
-        "wall_s": round(account.wall_s, 1),
-        "times_as_long": round(account.wall_s / nothing.wall_s, 4),
-        "begun": account.begun,
-        "hits": account.hits,
-        "hit_rate": round(account.hits / able, 4) if able else 0.0,
-        "waste": round(account.waste, 4) if account.waste != float("inf") else None,
-        "share_of_oracle": round(gained / most, 4) if most > 0 else None,
-    }

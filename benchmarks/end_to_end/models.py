@@ -1,4 +1,4 @@
-"""The models that are compared: what `pml train` makes of the training part, the best baseline, the ranker."""
+"""The models that are compared: the best baseline and the ranker, fitted as `pml train` does it."""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.end_to_end.measure import LOSSES, SIDES, WASTE_MOST
+from benchmarks.end_to_end.measure import LOSSES, SIDES, WASTE_MOST, WHAT_IFS
+from benchmarks.end_to_end.models import RANKER
 
 # Our share of what the oracle gains that is to be reached; of n8n how much longer it may take.
 FLOORS: Mapping[str, float] = {
@@ -31,7 +32,7 @@ def show(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
 
 def held(row: Mapping[str, Any]) -> bool:
     """Whether the ranker reaches what it must on a set, at no more waste than it may."""
-    ranker = row["ranker"]
+    ranker = row[RANKER]
     if row["name"] not in FLOORS:
         return bool(ranker["times_as_long"] <= LONGER_MOST)
     share, waste = ranker["share_of_oracle"], ranker["waste"]
@@ -56,9 +57,9 @@ def _worth(rows: Sequence[Mapping[str, Any]]) -> Table:
         table.add_column(column, justify="right", no_wrap=True)
     for row in rows:
         name = f"{row['name']} ({row['sessions']:,}, {row['calls']:,}, {row['may_run_early']:,})"
-        for side in (*SIDES, "oracle"):
+        for side in (*SIDES, *WHAT_IFS, "oracle"):
             told = row[side]
-            floor = (*_floor(row["name"]), _mark(row)) if side == "ranker" else ("", "")
+            floor = (*_floor(row["name"]), _mark(row)) if side == RANKER else ("", "")
             table.add_row(name, side, *_cells(told), *floor)
             name = ""
     return table
@@ -90,5 +91,5 @@ def _lost(rows: Sequence[Mapping[str, Any]]) -> Table:
     for column in LOSSES:
         table.add_column(column, justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(row["name"], *(f"{row['ranker']['lost'][loss]:.2f}" for loss in LOSSES))
+        table.add_row(row["name"], *(f"{row[RANKER]['lost'][loss]:.2f}" for loss in LOSSES))
     return table

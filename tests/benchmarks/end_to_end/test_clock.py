@@ -91,3 +91,8 @@ def test_time_is_only_ever_saved_and_each_call_begun_is_used_or_wasted(
     assert found.wall_s <= nothing.wall_s + 1e-9
     assert found.begun >= found.hits
     assert best.wasted_s == 0.0
+
+
+def test_what_is_dropped_as_the_next_call_begins_wastes_less() -> None:
+    found = played([FIRST, READ], [[guess(SLOW)], []], Rules(0.5, drops_at_call=True))
+    assert found.wasted_s == pytest.approx(2.0)

@@ -1,0 +1,66 @@
+"""Recorded sessions that repeat are foreseen, by models that did not see them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.end_to_end.clock import Call, Guess, Rules
+from benchmarks.end_to_end.foreseen import Foreseen
+from benchmarks.end_to_end.measure import (
+    BOTH,
+    RANKER,
+    Held,
+    Sitting,
+    chosen_threshold,
+    lost,
+    measured,
+    row_of,
+)
+from benchmarks.end_to_end.table import held
+from pml.processors.memory.embedding import HashedNgrams
+from tests.streams.learning.recorded_sets import row, written
+
+TOOLS = ["a", "b", "c"]
+
+
+def sitting(*, confidence: float, right: bool = True) -> Sitting:
+    calls = (Call("a", b"a", True, 1.0, 2.0), Call("b", b"b", True, 1.0, 2.0))
+    named = Guess("b", b"b" if right else b"b with others", confidence, True, 1.0)
+    return Sitting(calls, (Foreseen((named,), ("b",)), Foreseen((), ())))
+
+
+def test_the_threshold_keeps_out_what_wastes_too_much() -> None:
+    good = [sitting(confidence=0.8)] * 3
+    bad = [sitting(confidence=0.5, right=False)] * 3
+    assert 0.5 < chosen_threshold([*good, *bad], Rules(1.0)) <= 0.8
+    assert chosen_threshold(bad, Rules(1.0)) > 1
+
+
+def test_it_is_told_what_was_lost() -> None:
+    found = lost(
+        [sitting(confidence=0.9), sitting(confidence=0.2), sitting(confidence=0.9, right=False)], 0.5
+    )
+    assert found == {"served": 1, "not sure enough": 1, "arguments wrong": 1}
+
+
+def test_folds_are_played_with_thresholds_of_the_others() -> None:
+    sittings = [sitting(confidence=0.8)] * 2
+    folds = [Held("markov_1", RANKER, {"baseline": sittings, RANKER: sittings}) for _ in range(2)]
+    found = row_of(folds, Rules(1.0))
+    assert found[RANKER]["thresholds"] == [0.8, 0.8]
+    assert found[RANKER]["share_of_oracle"] == pytest.approx(1.0)
+    assert held({"name": "nestful", **found})
+
+
+def test_sessions_that_always_go_the_same_way_are_foreseen(tmp_path: Path) -> None:
+    rows = [row(number, TOOLS, intent=f"plan {number}") for number in range(20)]
+    for number, each in enumerate(rows):
+        each["tasks"][0]["arguments"] = {"x": {"type": "literal", "value": number}}
+    written(tmp_path, "nestful", rows, TOOLS)
+    done: list[str] = []
+    found = measured(tmp_path, "nestful", HashedNgrams(), Rules(1.0), seed=1, most=10, told=done.append)
+    assert (len(done), found["sessions"], found["calls"]) == (5, 20, 60)
+    assert found["oracle"]["wall_s"] < found["unpredicted_s"]
+    assert found[BOTH]["hits"] == found["may_run_early"]
