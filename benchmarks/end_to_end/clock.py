@@ -43,7 +43,7 @@ class Rules:
     """What begins: at least `threshold` sure, within the budget.
 
     `asked_s` is what a question after each call costs the agent, `answer_s` how long its answer takes. The
-    core drops what was wrong when the next call has ended; with `drops_at_call` it would when that call begins.
+    core drops what was wrong when the next call has ended; with `drops_at_call` it would as that begins.
     """
 
     threshold: float
