@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import orjson
@@ -15,24 +11,18 @@ import typer
 from rich.console import Console
 
 from benchmarks.datasets import VARIABLE, datasets_place
-from benchmarks.end_to_end.clock import Rules
-from benchmarks.end_to_end.measure import SIDES, WHAT_IFS, measured
+from benchmarks.end_to_end.measure import SIDES, WHAT_IFS
+from benchmarks.end_to_end.sets import ANSWER_S, ASKED_S, SETS, rows_of_sets
 from benchmarks.end_to_end.table import show
 from benchmarks.figures import Figure
 from benchmarks.machine import OthersWatch
 from benchmarks.plan import planned
 from benchmarks.report import Result
 from pml.processors.learning.judging import FOLDS
-from pml.streams.discovery.wordllama_embedding import WordLlamaEmbedding
 
 NAME = "end_to_end"
-SETS = ("toollinkos", "bfcl_multi_turn", "nestful", "api_bank", "n8n")
-LONGEST = ("n8n", "toollinkos")
 SEED = 1
 WIDE = 150
-# `python -m benchmarks prediction` on two cores: what a question costs a call, rounded up. Its answer is
-# there before the shortest thought is over; 20 ms are a guess on the safe side of an unloaded machine.
-ASKED_S, ANSWER_S = 0.010, 0.020
 SESSIONS, SESSIONS_QUICK = 1_000, 20
 
 
@@ -54,7 +44,7 @@ def main(
         raise SystemExit(f"{VARIABLE} names no folder: the data sets are needed")
     others, most = OthersWatch(), SESSIONS_QUICK if quick else sessions
     with planned(NAME, FOLDS, seed) as plan:
-        rows = _rows(folder, names, seed, most, plan.say)
+        rows = rows_of_sets(folder, names, seed, most, plan.say)
         facts = {"asked_s": ASKED_S, "answer_s": ANSWER_S, "sessions_of_a_fold_most": most, "sets": rows}
         result = Result.of(NAME, _figures(rows), plan, others, facts)
     if not (sets or quick):
@@ -76,29 +66,6 @@ def _names(sets: str) -> tuple[str, ...]:
     if unknown:
         raise typer.BadParameter(f"no set {unknown[0]}: there are {', '.join(SETS)}")
     return chosen
-
-
-def _rows(
-    folder: Path, names: Sequence[str], seed: int, most: int, told: Callable[[str], None]
-) -> list[dict[str, Any]]:
-    """A process for each core measures one set after another; those that take longest begin first."""
-    ordered = sorted(names, key=lambda name: name not in LONGEST)
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        found = {name: pool.submit(_row, folder, name, seed, most) for name in ordered}
-        rows = []
-        for name in names:
-            rows.append(found[name].result())
-            told(f"{name} is measured")
-    return rows
-
-
-def _row(folder: Path, name: str, seed: int, most: int) -> dict[str, Any]:
-    rules = Rules(1.0, ASKED_S, ANSWER_S)
-    return measured(folder, name, WordLlamaEmbedding(), rules, seed=seed, most=most, told=_nobody)
-
-
-def _nobody(text: str) -> None:
-    """Progress is told by set: several are measured at once."""
 
 
 def _figures(rows: Sequence[Mapping[str, Any]]) -> list[Figure]:
