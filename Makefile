@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup test walkthroughs demo check format typecheck bench bench-speculation bench-discovery bench-learning drill simulate chaos mutants up down clean
+.PHONY: help setup test walkthroughs demo check format typecheck bench bench-speculation bench-discovery bench-learning bench-end-to-end drill simulate chaos mutants up down clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -66,6 +66,9 @@ bench-discovery: $(STAMP) ## Measure how well intents find their tools in the da
 
 bench-learning: $(STAMP) ## Measure how well the next tool is predicted in the data sets under PML_DATASETS
 	@$(BIN)/python -m benchmarks.learning
+
+bench-end-to-end: $(STAMP) ## Measure what prediction is worth to agents in the sessions under PML_DATASETS
+	@$(BIN)/python -m benchmarks.end_to_end
 
 walkthroughs: $(STAMP) ## Walk through every page for newcomers, each command of it
 	@PML_WALKTHROUGHS=all $(BIN)/python -m pytest -n 2 --dist load tests/docs/test_walkthroughs.py
