@@ -32,6 +32,8 @@ TENANTS_MAX = 8
 # take this share of its time, so what is counted is older the more there is of it.
 COUNTED_RUNS = 300
 COUNTING_SHARE = 0.01
+# While there was nothing to count: who has just begun waits ten times what a look takes, not a hundred times.
+LOOKING_SHARE = 0.1
 COUNTED_AGAIN_S = 1.0
 COUNTING = "discounting"
 LOADED_AGAIN_S = 10.0
@@ -94,7 +96,8 @@ class Serving:
             found.model, found.model_id, found.count_at_s = None, "", began_s + COUNTED_AGAIN_S
             found.model = self._counted(known, embedding)
             took_s = time.monotonic() - began_s
-            found.count_at_s = began_s + max(COUNTED_AGAIN_S, took_s / COUNTING_SHARE)
+            share = LOOKING_SHARE if found.model is None else COUNTING_SHARE
+            found.count_at_s = began_s + max(COUNTED_AGAIN_S, took_s / share)
         return found
 
     def _has(self, found: Served, model_id: str, embedding: Embedding) -> bool:

@@ -97,7 +97,7 @@ class Promises:
             self.ledger.check("what did not happen has no effect", others, lambda: f"{event.id} {mine}")
         elif data.resolution == "done":
             answer = self.world.executions[data.verified_by][-1].value
-            found = isinstance(answer, dict) and answer["found"] is True
+            found = isinstance(answer, dict) and answer.get("found") is True
             self.ledger.check("what happened was seen", found, lambda: event.id)
 
     def look_at_end(self) -> None:
