@@ -11,12 +11,17 @@ from numpy.typing import NDArray
 
 from pml.processors.learning.candidates import Learned, fitting
 from pml.processors.learning.discounting import Discounting
+from pml.processors.learning.item_habits import ItemHabits
+from pml.processors.learning.later_items import LaterItems
+from pml.processors.learning.like_traces import LikeTraces
 from pml.processors.learning.markov import Markov
 from pml.processors.learning.nearest_intents import NearestIntents
 from pml.processors.learning.popularity import Popularity
 from pml.processors.learning.traces import TraceSet, Vectors
 
 COUNTED = ("popularity", "markov_1", "markov_2", "discounting", "nearest")
+# What says more of items than how likely they are next.
+DESCRIBING = ("later", "like", "habits")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +33,9 @@ class Components:
     markov_2: Markov
     discounting: Discounting
     nearest: NearestIntents
+    later: LaterItems
+    like: LikeTraces
+    habits: ItemHabits
     points: Vectors
 
     @classmethod
@@ -40,6 +48,9 @@ class Components:
             Markov.fit(traces, size, 2),
             Discounting.fit(traces, size),
             NearestIntents.fit(traces, size, texts),
+            LaterItems.fit(traces, size),
+            LikeTraces.fit(traces, size, texts),
+            ItemHabits.fit(traces, size, texts),
             points,
         )
 
@@ -51,7 +62,8 @@ class Components:
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """`points`, and the arrays of each part as `discounting.size`."""
         told: dict[str, NDArray[Any]] = {"points": self.points}
-        for name, part in self.parts.items():
+        for name in (*COUNTED, *DESCRIBING):
+            part = getattr(self, name)
             told |= {f"{name}.{own}": array for own, array in part.to_arrays().items()}
         return told
 
@@ -66,7 +78,7 @@ class Components:
             name: {
                 each.removeprefix(f"{name}."): arrays[each] for each in arrays if each.startswith(f"{name}.")
             }
-            for name in COUNTED
+            for name in (*COUNTED, *DESCRIBING)
         }
         return cls(
             Popularity.from_arrays(own["popularity"]),
@@ -74,5 +86,8 @@ class Components:
             Markov.from_arrays(own["markov_2"]),
             Discounting.from_arrays(own["discounting"]),
             NearestIntents.from_arrays(own["nearest"]),
+            LaterItems.from_arrays(own["later"]),
+            LikeTraces.from_arrays(own["like"]),
+            ItemHabits.from_arrays(own["habits"]),
             fitting(arrays, "points", np.float32, 2),
         )

@@ -2,73 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-
 import numpy as np
 from numpy.typing import NDArray
 
 from pml.processors.learning.candidates import best_first
-from pml.processors.learning.components import COUNTED, Components
-from pml.processors.learning.grouping import Places
-from pml.processors.learning.requests import Requests
-from pml.processors.learning.traces import NO_TEXT, Prefixes
+from pml.processors.learning.clause_features import CLAUSES, clause_features
+from pml.processors.learning.components import COUNTED
+from pml.processors.learning.evidence import COMPARED, Evidence
 from pml.processors.learning.vocabulary import UNKNOWN, Ids
 
 Features = NDArray[np.float64]
 
-# Whose best become candidates, and whose ranks are features.
-COMPARED = ("cosine", "lexical", "like_the_last", "recency")
-PROPOSING = ("markov_1", "discounting", "nearest", *COMPARED)
+# Whose best become candidates.
+PROPOSING = ("markov_1", "discounting", "nearest", *COMPARED, "later", "asked_for", "remaining")
+DESCRIBED = ("asked_for", "later", "later_most", "before", "wanted", "ends_with", "remaining")
+# Whose best value says how sure a component is of anything.
+SURE = ("markov_1", "discounting", "nearest")
+RANKED_CLAUSES = ("clause", "clause_uncovered")
 NAMES = (
     *(f"log_{name}" for name in COUNTED),
     *COMPARED,
-    *(f"{name}_rank" for name in PROPOSING),
-    "clause",
-    "clause_uncovered",
-    "clause_in_turn",
-    "clause_rank",
-    "clause_uncovered_rank",
+    *DESCRIBED,
+    "log_later",
+    *(f"{name}_rank" for name in (*PROPOSING, "wanted")),
+    *CLAUSES,
+    *(f"{name}_rank" for name in RANKED_CLAUSES),
     "never_called",
+    "log_count",
+    "out_of_place",
+    "often_first",
+    "often_last",
+    "times",
+    "again",
+    "log_calls",
+    *(f"{name}_most" for name in SURE),
 )
 # Of each component so many of its best become candidates.
 BEST_OF_EACH = 10
 # What a component gives less than that is as good as nothing.
-_LEAST = 1e-4
-# Items of the history that may cover a clause, the latest ones.
-_HISTORY = 16
-_NOTHING = -1
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Evidence:
-    """What all features of some prefixes are made from; `signals` float64 [prefixes, size] by name.
-
-    `rows` int64 [prefixes] are those of `requests`, `NO_TEXT` where nothing was visible.
-    """
-
-    components: Components
-    prefixes: Prefixes
-    requests: Requests
-    rows: Places
-    signals: Mapping[str, Features]
-
-
-def evidence(components: Components, prefixes: Prefixes, requests: Requests) -> Evidence:
-    """Ask every component; `prefixes.text_rows` names rows of `requests`."""
-    count, size = len(prefixes), len(components.points)
-    rows = np.full(count, NO_TEXT) if prefixes.text_rows is None else prefixes.text_rows
-    told = np.flatnonzero(rows != NO_TEXT)
-    texts = np.zeros((count, components.points.shape[1]), dtype=np.float32)
-    texts[told] = requests.points[rows[told]]
-    lexical = np.zeros((count, size))
-    lexical[told] = requests.lexical[rows[told]]
-    read = replace(prefixes, texts=texts)
-    signals = {name: part.probabilities(read) for name, part in components.parts.items()}
-    like, recency = _history(components, read)
-    cosines = (texts @ components.points.T).astype(np.float64)
-    signals |= dict(zip(COMPARED, (cosines, lexical, like, recency), strict=True))
-    return Evidence(components, read, requests, rows, signals)
+_LEAST, _LATER_LEAST = 1e-4, 1e-3
+# Calls beyond that are no further from where an item usually stands.
+_PLACE_MOST = 15
 
 
 def union(found: Evidence) -> Ids:
@@ -89,13 +63,37 @@ def features(found: Evidence, items: Ids) -> Features:
     """float64 [prefixes, places, len(NAMES)] of candidates, int32 [prefixes, places]; 0 where `UNKNOWN`."""
     given = {name: np.take_along_axis(values, items, axis=1) for name, values in found.signals.items()}
     named = items != UNKNOWN
+    fits = clause_features(found, items)
     columns = [np.log(np.maximum(given[name], _LEAST)) for name in COUNTED]
-    columns += [given[name] for name in COMPARED]
-    columns += [_reciprocal_ranks(given[name], named) for name in PROPOSING]
-    fits = _clauses(found, items)
-    columns += [*fits, *(_reciprocal_ranks(fit, named) for fit in fits[:2])]
-    columns.append((found.components.popularity.shares[items] == 0) * 1.0)
+    columns += [given[name] for name in (*COMPARED, *DESCRIBED)]
+    columns.append(np.log(given["later"] + _LATER_LEAST))
+    columns += [_reciprocal_ranks(given[name], named) for name in (*PROPOSING, "wanted")]
+    columns += fits.values()
+    columns += [_reciprocal_ranks(fits[name], named) for name in RANKED_CLAUSES]
+    columns += _habits(found, items)
+    columns += [_for_each(found.signals[name].max(axis=1, initial=0.0), items) for name in SURE]
     return np.asarray(np.stack(columns, axis=2) * named[:, :, None])
+
+
+def _habits(found: Evidence, items: Ids) -> list[Features]:
+    """What is known of an item itself, and of how far the trace has come."""
+    habits, called = found.components.habits, found.called
+    calls = (found.prefixes.ends - found.prefixes.starts).astype(np.float64)
+    return [
+        (found.components.popularity.shares[items] == 0) * 1.0,
+        np.log1p(habits.counts[items]),
+        np.minimum(calls, _PLACE_MOST)[:, None] - habits.places[items],
+        habits.firsts[items],
+        habits.lasts[items],
+        np.sum(called[:, :, None] == items[:, None, :], axis=1).astype(np.float64),
+        (called[:, :1] == items) * 1.0,
+        _for_each(np.log1p(calls), items),
+    ]
+
+
+def _for_each(values: Features, items: Ids) -> Features:
+    """A value of each prefix, for each of its candidates."""
+    return np.repeat(values[:, None], items.shape[1], axis=1)
 
 
 def _reciprocal_ranks(values: Features, named: NDArray[np.bool_]) -> Features:
@@ -104,53 +102,3 @@ def _reciprocal_ranks(values: Features, named: NDArray[np.bool_]) -> Features:
     ranks = np.empty(values.shape)
     np.put_along_axis(ranks, order, np.arange(1, values.shape[1] + 1)[None, :], axis=1)
     return np.where(values > 0, 1 / ranks, 0.0)
-
-
-def _clauses(found: Evidence, items: Ids) -> tuple[Features, Features, Features]:
-    """How well the best clause fits, how well the best one not covered yet, and whether it is its turn.
-
-    A clause is covered as well as the best of the items called so far fits it; it is the turn of the one
-    with as many before it as there were calls.
-    """
-    told = np.maximum(found.rows, 0)
-    if len(found.requests.offsets) < 2:
-        nothing = np.zeros(items.shape)
-        return nothing, nothing, nothing
-    counts = np.where(found.rows == NO_TEXT, 0, np.diff(found.requests.offsets)[told])
-    places = np.arange(max(1, int(counts.max(initial=0))))
-    clauses = np.where(places < counts[:, None], found.requests.offsets[told][:, None] + places, _NOTHING)
-    called = found.prefixes.windows(_HISTORY, start=UNKNOWN, none=UNKNOWN)
-    fits = _fits(found, clauses, items)
-    covered = np.maximum(_fits(found, clauses, called), 0).max(axis=2, initial=0.0)
-    # Below all that is there: how many clauses other prefixes have must not tell.
-    fits = np.where((clauses == _NOTHING)[:, :, None], -np.inf, fits)
-    gains = fits - covered[:, :, None]
-    known = (counts > 0)[:, None]
-    calls = (found.prefixes.ends - found.prefixes.starts)[:, None]
-    away = np.abs(np.argmax(gains, axis=1) - calls) / np.maximum(counts, 1)[:, None]
-    return (
-        np.where(known, fits.max(axis=1), 0.0),
-        np.where(known, gains.max(axis=1, initial=-np.inf), 0.0),
-        np.where(known, 1 - np.minimum(away, 1), 0.0),
-    )
-
-
-def _fits(found: Evidence, clauses: Places, items: Ids) -> Features:
-    """float64 [prefixes, clauses, places]: cosine and lexical share together; 0 of what is not there."""
-    points, texts = found.components.points, found.requests
-    cosines = texts.clause_points[clauses] @ np.swapaxes(points[items], 1, 2)
-    lexical = texts.clause_lexical[clauses[:, :, None], items[:, None, :]]
-    there = (clauses != _NOTHING)[:, :, None] & (items != UNKNOWN)[:, None, :]
-    return np.where(there, cosines + lexical, 0.0).astype(np.float64)
-
-
-def _history(components: Components, prefixes: Prefixes) -> tuple[Features, Features]:
-    """float64 [prefixes, size] each: how like the last item, and 1 ÷ how many calls ago it was called."""
-    called = prefixes.windows(_HISTORY, start=UNKNOWN, none=UNKNOWN)
-    last = called[:, 0]
-    like = (components.points[last] @ components.points.T).astype(np.float64) * (last != UNKNOWN)[:, None]
-    recency = np.zeros(like.shape)
-    for ago in range(_HISTORY, 0, -1):
-        recency[np.arange(len(called)), called[:, ago - 1]] = 1 / ago
-    recency[:, UNKNOWN] = 0
-    return like, recency

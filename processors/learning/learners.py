@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from numpy.typing import NDArray
@@ -14,13 +15,13 @@ from pml.processors.learning.discounting import Discounting
 from pml.processors.learning.markov import Markov
 from pml.processors.learning.nearest_intents import NearestIntents
 from pml.processors.learning.popularity import Popularity
-from pml.processors.learning.ranker import Ranker, Reading
+from pml.processors.learning.ranker import Basis, Ranker, Reading
 from pml.processors.learning.requests import Requests
 from pml.processors.learning.success_prior import SuccessPrior
 from pml.processors.learning.traces import TraceSet, Vectors
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Given:
     """Training traces, points of the vocabulary's descriptions, all visible texts, and the seed."""
 
@@ -33,6 +34,11 @@ class Given:
     def size(self) -> int:
         """That of the vocabulary."""
         return len(self.points)
+
+    @cached_property
+    def basis(self) -> Basis:
+        """What rankers start from, made once for all of them."""
+        return Basis.fit(self.traces, self.points, self.requests, self.seed)
 
 
 Learnt = Learned | Ranker
@@ -68,9 +74,8 @@ LEARNED: Mapping[str, Learner] = {
         lambda given: NearestIntents.fit(given.traces, given.size, given.requests.points),
         NearestIntents.from_arrays,
     ),
-    "ranker": Learner(
-        lambda given: Ranker.fit(given.traces, given.points, given.requests, given.seed), Ranker.from_arrays
-    ),
+    "ranker": Learner(lambda given: given.basis.linear(), Ranker.from_arrays),
+    "boosted": Learner(lambda given: given.basis.boosted(given.seed), Ranker.from_arrays),
 }
 LEARNERS: Mapping[str, Learner] = {**BASELINES, **LEARNED}
 

@@ -35,7 +35,15 @@ CALL_COLUMNS = ("how a call ends", "AUC", "Brier")
 COLUMNS = ("learner", "hit@1", "hit@3", "MRR", "Brier", "hit@1 less that of *")
 # Those of `pml.processors.learning.learners`, which takes a second to import.
 Learner = Literal[
-    "popularity", "success_prior", "markov_1", "markov_2", "discounting", "cosine", "nearest", "ranker"
+    "popularity",
+    "success_prior",
+    "markov_1",
+    "markov_2",
+    "discounting",
+    "cosine",
+    "nearest",
+    "ranker",
+    "boosted",
 ]
 Moment = Annotated[str | None, typer.Option(metavar="TIME", help="RFC 3339; without a zone it is UTC.")]
 

@@ -1,0 +1,119 @@
+"""What the clauses of a request say of candidates: which asks for one, and which is not served yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pml.processors.learning.clause_turns import NONE, turns
+from pml.processors.learning.evidence import Evidence
+from pml.processors.learning.grouping import Places
+from pml.processors.learning.traces import NO_TEXT
+from pml.processors.learning.vocabulary import UNKNOWN, Ids
+
+Features = NDArray[np.float64]
+
+CLAUSES = (
+    "clause",
+    "clause_uncovered",
+    "clause_in_turn",
+    "clause_here",
+    "clause_next",
+    "clause_ahead",
+    "clause_free_lexical",
+    "clause_free_cosine",
+    "clauses_left",
+)
+# What the clause after the next one says counts so much of it, and so on.
+FURTHER = 0.8
+
+
+def clause_features(found: Evidence, items: Ids) -> Mapping[str, Features]:
+    """float64 [prefixes, places] by name, of candidates int32 likewise; 0 where no text is visible.
+
+    `clause`: how well the best one fits (cosine and lexical share together); `clause_uncovered`: how much
+    better than the best of the items called so far; `clause_in_turn`: as many lie before it as there were
+    calls. Then by turns (`clause_turns`): how the one of the last call fits, the next free one, the best free
+    one after it, the further the less, the best free one by words and by cosine, and how many are free.
+    """
+    clauses, counts = _clauses(found)
+    if not counts.any():
+        return {name: np.zeros(items.shape) for name in CLAUSES}
+    offered, called = _fits(found, clauses, items), _fits(found, clauses, found.called)
+    told = _compared(offered, called.both, counts, found) | _in_turn(offered, called.both, counts, found)
+    return {name: np.where((counts > 0)[:, None], told[name], 0.0) for name in CLAUSES}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fits:
+    """float64 [prefixes, clauses, places] each; 0 of what is not there."""
+
+    cosine: Features
+    lexical: Features
+
+    @property
+    def both(self) -> Features:
+        return self.cosine + self.lexical
+
+
+def _clauses(found: Evidence) -> tuple[Places, Places]:
+    """int64 [prefixes, clauses]: rows of the requests' clauses, then `NONE`; int64: how many there are."""
+    count = len(found.rows)
+    if len(found.requests.offsets) < 2:
+        return np.full((count, 1), NONE), np.zeros(count, dtype=np.int64)
+    told = np.maximum(found.rows, 0)
+    counts = np.where(found.rows == NO_TEXT, 0, np.diff(found.requests.offsets)[told])
+    places = np.arange(max(1, int(counts.max(initial=0))))
+    return np.where(places < counts[:, None], found.requests.offsets[told][:, None] + places, NONE), counts
+
+
+def _fits(found: Evidence, clauses: Places, items: Ids) -> _Fits:
+    points, texts = found.components.points, found.requests
+    cosines = texts.clause_points[clauses] @ np.swapaxes(points[items], 1, 2)
+    lexical = texts.clause_lexical[clauses[:, :, None], items[:, None, :]]
+    there = (clauses != NONE)[:, :, None] & (items != UNKNOWN)[:, None, :]
+    return _Fits(
+        np.where(there, cosines, 0.0).astype(np.float64), np.where(there, lexical, 0.0).astype(np.float64)
+    )
+
+
+def _compared(offered: _Fits, called: Features, counts: Places, found: Evidence) -> dict[str, Features]:
+    """A clause is covered as well as the best of the items called so far fits it."""
+    covered = np.maximum(called, 0).max(axis=2, initial=0.0)
+    # Below all that is there: how many clauses other prefixes have must not tell.
+    fits = np.where(_there(offered.both, counts), offered.both, -np.inf)
+    gains = fits - covered[:, :, None]
+    calls = (found.prefixes.ends - found.prefixes.starts)[:, None]
+    away = np.abs(np.argmax(gains, axis=1) - calls) / np.maximum(counts, 1)[:, None]
+    return {
+        "clause": fits.max(axis=1),
+        "clause_uncovered": gains.max(axis=1, initial=-np.inf),
+        "clause_in_turn": 1 - np.minimum(away, 1),
+    }
+
+
+def _in_turn(offered: _Fits, called: Features, counts: Places, found: Evidence) -> dict[str, Features]:
+    calls = np.sum(found.called != UNKNOWN, axis=1)
+    free, last = turns(called, np.column_stack((counts, calls)))
+    ahead = free & (np.arange(free.shape[1]) > last[:, None])
+    before = np.maximum(np.cumsum(ahead, axis=1) - 1, 0)
+    discounted = np.where(ahead, FURTHER**before, 0.0)[:, :, None] * offered.both
+    first = ahead & (before == 0)
+    here = np.arange(free.shape[1]) == last[:, None]
+    return {
+        "clause_here": np.sum(offered.both * here[:, :, None], axis=1),
+        "clause_next": np.sum(offered.both * first[:, :, None], axis=1),
+        "clause_ahead": np.max(discounted, axis=1),
+        "clause_free_lexical": np.max(offered.lexical * free[:, :, None], axis=1),
+        "clause_free_cosine": np.max(offered.cosine * free[:, :, None], axis=1),
+        "clauses_left": np.repeat(
+            free.sum(axis=1)[:, None].astype(np.float64), offered.both.shape[2], axis=1
+        ),
+    }
+
+
+def _there(fits: Features, counts: Places) -> NDArray[np.bool_]:
+    return (np.arange(fits.shape[1]) < counts[:, None])[:, :, None]

@@ -1,0 +1,70 @@
+"""What every component says of every item, for some prefixes: what features of candidates are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pml.processors.learning.candidates import Probabilities
+from pml.processors.learning.components import Components
+from pml.processors.learning.grouping import Places
+from pml.processors.learning.requests import Requests
+from pml.processors.learning.traces import NO_TEXT, Prefixes
+from pml.processors.learning.vocabulary import UNKNOWN, Ids
+
+COMPARED = ("cosine", "lexical", "like_the_last", "recency")
+# Items of the history that are looked at, the latest ones.
+HISTORY = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """What all features of some prefixes are made from; `signals` float64 [prefixes, size] by name.
+
+    `rows` int64 [prefixes] are those of `requests`, `NO_TEXT` where nothing was visible.
+    """
+
+    components: Components
+    prefixes: Prefixes
+    requests: Requests
+    rows: Places
+    signals: Mapping[str, Probabilities]
+
+    @property
+    def called(self) -> Ids:
+        """int32 [prefixes, `HISTORY`]: the items called so far, the latest first, then `UNKNOWN`."""
+        return self.prefixes.windows(HISTORY, start=UNKNOWN, none=UNKNOWN)
+
+
+def evidence(components: Components, prefixes: Prefixes, requests: Requests) -> Evidence:
+    """Ask every component; `prefixes.text_rows` names rows of `requests`."""
+    count, size = len(prefixes), len(components.points)
+    rows = np.full(count, NO_TEXT) if prefixes.text_rows is None else prefixes.text_rows
+    told = np.flatnonzero(rows != NO_TEXT)
+    texts = np.zeros((count, components.points.shape[1]), dtype=np.float32)
+    texts[told] = requests.points[rows[told]]
+    lexical = np.zeros((count, size))
+    lexical[told] = requests.lexical[rows[told]]
+    read = replace(prefixes, texts=texts)
+    signals = {name: part.probabilities(read) for name, part in components.parts.items()}
+    like, recency = _history(components, read)
+    cosines = (texts @ components.points.T).astype(np.float64)
+    signals |= dict(zip(COMPARED, (cosines, lexical, like, recency), strict=True))
+    signals |= components.later.signals(read)
+    signals |= components.like.signals(read)
+    signals["asked_for"] = components.habits.like(read)
+    return Evidence(components, read, requests, rows, signals)
+
+
+def _history(components: Components, prefixes: Prefixes) -> tuple[Probabilities, Probabilities]:
+    """float64 [prefixes, size] each: how like the last item, and 1 ÷ how many calls ago it was called."""
+    called = prefixes.windows(HISTORY, start=UNKNOWN, none=UNKNOWN)
+    last = called[:, 0]
+    like = (components.points[last] @ components.points.T).astype(np.float64) * (last != UNKNOWN)[:, None]
+    recency = np.zeros(like.shape)
+    for ago in range(HISTORY, 0, -1):
+        recency[np.arange(len(called)), called[:, ago - 1]] = 1 / ago
+    recency[:, UNKNOWN] = 0
+    return like, recency
