@@ -13,16 +13,16 @@ from rich.console import Console
 from rich.progress import Progress
 
 from benchmarks.datasets import VARIABLE, datasets_place
-from benchmarks.figures import Figure
+from benchmarks.figures import Bound, Figure
 from benchmarks.learning.measure import measure, row_of
-from benchmarks.learning.table import show
+from benchmarks.learning.table import COLUMNS, show
+from benchmarks.learning.ways import WAYS
 from benchmarks.machine import OthersWatch
 from benchmarks.plan import planned
 from benchmarks.report import Result
 from pml.processors.learning.judging import FOLDS
 from pml.processors.learning.learners import LEARNERS
 from pml.streams.discovery.wordllama_embedding import WordLlamaEmbedding
-from pml.streams.learning.data_sets import VISIBLE
 
 NAME = "learning"
 SEED = 1
@@ -63,11 +63,12 @@ def main(
 
 
 def _names(sets: str) -> tuple[str, ...]:
-    chosen = tuple(name.strip() for name in sets.split(",")) if sets else tuple(VISIBLE)
-    unknown = [name for name in chosen if name not in VISIBLE]
+    """All that begin with one of the names: a set is read in several ways."""
+    chosen = [name.strip() for name in sets.split(",")] if sets else [""]
+    unknown = [name for name in chosen if not any(way.startswith(name) for way in WAYS)]
     if unknown:
-        raise typer.BadParameter(f"no set {unknown[0]}: there are {', '.join(VISIBLE)}")
-    return chosen
+        raise typer.BadParameter(f"no set {unknown[0]}: there are {'; '.join(WAYS)}")
+    return tuple(way for way in WAYS if way.startswith(tuple(chosen)))
 
 
 def _rows(folder: Path, names: Sequence[str], seed: int) -> list[dict[str, Any]]:
@@ -82,7 +83,7 @@ def _rows(folder: Path, names: Sequence[str], seed: int) -> list[dict[str, Any]]
 
 
 def _figures(rows: Sequence[Mapping[str, Any]]) -> list[Figure]:
-    """hit@1 of each learner beside that of popularity, where that is right at all."""
+    """hit@1 of each learner beside that of popularity, where that is right at all; then what is aimed at."""
     figures = []
     for row in rows:
         hits = {name: found["hit_1"]["mean"] for name, found in row["ways"].items()}
@@ -92,7 +93,22 @@ def _figures(rows: Sequence[Mapping[str, Any]]) -> list[Figure]:
                 for name in LEARNERS
                 if name != BASELINE
             ]
+        figures += _aimed_at(row)
     return figures
+
+
+def _aimed_at(row: Mapping[str, Any]) -> list[Figure]:
+    """hit@1 and hit@3 of what serves beside what they are to be at least."""
+    return [
+        Figure(
+            f"{row['name']}: {COLUMNS[name]} of what serves",
+            COLUMNS[name],
+            (row["ways"][row["serves"]][name]["mean"],),
+            (wanted,),
+            Bound("at least", 1.0),
+        )
+        for name, wanted in (row["wanted"] or {}).items()
+    ]
 
 
 if __name__ == "__main__":

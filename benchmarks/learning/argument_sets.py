@@ -16,49 +16,15 @@ from typing import Any
 
 import orjson
 
+from benchmarks.learning.ways import WAYS
 from pml.processors.learning.argument_sources import Past
 from pml.processors.learning.duplicates import Groups
-from pml.streams.learning.data_sets import OPEN_PART, VISIBLE, Row, Visible, recorded, rows_of
+from pml.streams.learning.data_sets import OPEN_PART, Row, recorded, rows_of
 
 NUMBERS = ("integer", "int", "number", "float")
 # Elements that stand for what a run was given, before its first call.
 GIVEN = "given"
 FIELDS_MOST = 24
-
-
-def _own_turn(row: Row, place: int) -> str:
-    """The user's turns up to the one that asks for the call."""
-    return " ".join(row["turns"][: row["tasks"][place]["turn"] + 1])
-
-
-def _intent(row: Row, place: int) -> str:
-    return str(row["intent"])
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """A way of reading one data set: its folder, and what of the request is visible."""
-
-    folder: str
-    visible: Visible
-
-
-WAYS: Mapping[str, Way] = {
-    "toollinkos": Way("toollinkos", VISIBLE["toollinkos"]),
-    "bfcl_multi_turn, own turn": Way(
-        "bfcl_multi_turn", Visible("the user's turns up to the call's own", _own_turn)
-    ),
-    "bfcl_multi_turn": Way("bfcl_multi_turn", VISIBLE["bfcl_multi_turn"]),
-    "nestful": Way("nestful", VISIBLE["nestful"]),
-    "api_bank": Way("api_bank", VISIBLE["api_bank"]),
-    "api_bank, all turns": Way(
-        "api_bank", Visible("all turns of the user, also later ones (the data keeps none apart)", _intent)
-    ),
-    "tau": Way("tau", VISIBLE["tau"]),
-    "tau_sessions": Way("tau_sessions", VISIBLE["tau_sessions"]),
-    "n8n": Way("n8n", VISIBLE["n8n"]),
-    "galaxy_iwc": Way("galaxy_iwc", VISIBLE["galaxy_iwc"]),
-}
 
 
 @dataclass(frozen=True, slots=True)

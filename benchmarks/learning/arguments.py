@@ -16,7 +16,7 @@ from rich.table import Table
 from benchmarks.datasets import VARIABLE, datasets_place
 from benchmarks.figures import Figure
 from benchmarks.learning.argument_measure import FOLDS, SURE, judged, row_of
-from benchmarks.learning.argument_sets import WAYS, argument_set
+from benchmarks.learning.argument_sets import argument_set
 from benchmarks.machine import OthersWatch
 from benchmarks.plan import planned
 from benchmarks.report import Result
@@ -54,7 +54,7 @@ def main(
     folder = datasets_place()
     if folder is None:
         raise SystemExit(f"{VARIABLE} names no folder: the data sets are needed")
-    names = [name for name in WAYS if name.startswith(tuple(sets.split(",")))]
+    names = [name for name in REACHED if name.startswith(tuple(sets.split(",")))]
     others, rows = OthersWatch(), []
     with planned(NAME, FOLDS, seed) as plan, Progress(console=Console(stderr=True)) as progress:
         task = progress.add_task(NAME, total=len(names) * FOLDS)

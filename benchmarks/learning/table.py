@@ -37,7 +37,15 @@ def _add(row: Mapping[str, Any], table: Table) -> None:
     for name, gain in row["gains"].items():
         low, high = gain["interval"]
         table.add_row("", f"{name} − *", f"{gain['hit_1']:+.3f} [{low:+.3f}, {high:+.3f}]", "", "", "")
+    if row["wanted"]:
+        serves = row["ways"][row["serves"]]
+        cells = [_held(serves[name]["mean"], least) for name, least in row["wanted"].items()]
+        table.add_row("", f"{row['serves']} serves; at least", *cells, "", "")
     table.add_section()
+
+
+def _held(mean: float, least: float) -> str:
+    return f"{least:.3f} {'held' if mean >= least else 'missed'}"
 
 
 def _cell(found: Mapping[str, Any]) -> str:

@@ -77,14 +77,19 @@ def named_sets(folder: Path) -> tuple[str, ...]:
     return tuple(name for name in VISIBLE if (folder / name).is_dir())
 
 
-def recorded(folder: Path, name: str) -> RecordedSet:
+def recorded(folder: Path, name: str, visible: Visible | None = None) -> RecordedSet:
     """The open part of a data set, those of its traces that call something.
+
+    Args:
+        folder: where the sets are.
+        name: one of `VISIBLE`.
+        visible: what was visible of the request; None: what `VISIBLE` says.
 
     Raises:
         KeyError: it is no set of which is known what was visible.
         OSError: its files cannot be read.
     """
-    visible = VISIBLE[name]
+    visible = visible or VISIBLE[name]
     rows = [row for row in rows_of(folder / name, OPEN_PART) if row["tools"]]
     documents = documents_of(folder, name)
     told = [visible.before(row, place) for row in rows for place in range(len(row["tools"]))]

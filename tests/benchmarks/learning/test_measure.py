@@ -17,8 +17,9 @@ def test_every_call_but_the_first_is_asked_for_once(tmp_path: Path) -> None:
     done: list[str] = []
     found = measure(tmp_path, "nestful", HashedNgrams(), 1, done.append)
     told = row_of(found, 1)
-    assert (len(done), told["asked"], told["groups"], told["unseen"]) == (40, 40, 20, 0)
+    assert (len(done), told["asked"], told["groups"], told["unseen"]) == (45, 40, 20, 0)
     assert told["ways"]["markov_1"]["hit_1"] == {"mean": 1, "interval": (1, 1)}
-    assert told["best_counting"] == "markov_1"
+    assert told["best_counting"] == told["serves"] == "markov_1"
+    assert told["wanted"] == {"hit_1": 0.75, "hit_3": 0.95}
     assert told["gains"]["ranker"] == {"hit_1": 0, "interval": (0, 0)}
     assert told["ways"]["popularity"]["hit_3"]["mean"] == 1

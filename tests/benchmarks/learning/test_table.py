@@ -11,8 +11,8 @@ from rich.console import Console
 
 from benchmarks.learning.__main__ import _figures, _names
 from benchmarks.learning.table import show
+from benchmarks.learning.ways import WAYS
 from pml.processors.learning.learners import LEARNERS
-from pml.streams.learning.data_sets import VISIBLE
 
 
 def row(hits: float) -> dict[str, Any]:
@@ -25,6 +25,8 @@ def row(hits: float) -> dict[str, Any]:
         "ways": dict.fromkeys(LEARNERS, measured),
         "best_counting": "markov_2",
         "reached_before": {"hit_1": 0.3, "hit_3": 0.4},
+        "serves": "boosted",
+        "wanted": {"hit_1": 0.4, "hit_3": 0.625},
         "gains": {"ranker": {"hit_1": 0.1, "interval": (-0.05, 0.2)}},
     }
 
@@ -37,16 +39,24 @@ def test_a_table_has_every_learner_and_marks_the_best_by_counting() -> None:
     assert any("markov_2 *" in line and "0.500 [0.500, 0.500]" in line for line in lines)
     assert any("small (1,234, 25%)" in line for line in lines)
     assert any("ranker − *" in line and "+0.100 [-0.050, +0.200]" in line for line in lines)
+    assert any("boosted serves; at least" in line and "0.400 held" in line for line in lines)
+    assert any("0.625 missed" in line for line in lines)
     assert "small: visible was nothing" in lines
 
 
 def test_figures_are_ratios_to_popularity_where_it_is_ever_right() -> None:
-    assert [figure.ratio for figure in _figures([row(0.5)])] == [1] * (len(LEARNERS) - 1)
-    assert _figures([row(0.0)]) == []
+    figures = _figures([row(0.5)])
+    assert [figure.ratio for figure in figures if figure.bound is None] == [1] * (len(LEARNERS) - 1)
+    aims = [figure for figure in figures if figure.bound is not None]
+    assert [(figure.ratio, figure.bound.holds(figure.ratio)) for figure in aims if figure.bound] == [
+        (1.25, True),
+        (0.8, False),
+    ]
+    assert _figures([row(0.0) | {"wanted": None}]) == []
 
 
 def test_only_known_sets_are_measured() -> None:
-    assert _names("") == tuple(VISIBLE)
-    assert _names("n8n, tau") == ("n8n", "tau")
+    assert _names("") == tuple(WAYS)
+    assert _names("n8n, tau") == ("n8n", "tau", "tau_sessions", "tau, script")
     with pytest.raises(typer.BadParameter, match="no set mine"):
         _names("mine")

@@ -1,4 +1,4 @@
-"""The trees that are kept say what xgboost says and learn what no line can; where they do not fit: an error."""
+"""The trees that are kept say what xgboost says, and learn what no line can; others are refused."""
 
 from __future__ import annotations
 
