@@ -15,7 +15,8 @@ from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.training import judged_and_chosen, selected
 from pml.processors.memory.embedding import Embedding
 
-RANKER = "ranker"
+# How it is called in the table, and which learner that is.
+RANKER, LEARNER = "ranker", "boosted"
 
 Rows = NDArray[np.int64]
 
@@ -40,9 +41,9 @@ def models_of(
     verdict = judged_and_chosen(training, embedding, seed)
     chosen = Chosen(verdict.choice.baseline, verdict.choice.serves)
     models = {}
-    for name in (chosen.baseline, RANKER):
-        calibration = calibrate(verdict.judged.ways[name], verdict.judged.fold).calibration
-        models[name] = fitted(training, embedding, seed, name, calibration=calibration)
+    for name, learner in ((chosen.baseline, chosen.baseline), (RANKER, LEARNER)):
+        calibration = calibrate(verdict.judged, learner).calibration
+        models[name] = fitted(training, embedding, seed, learner, calibration=calibration)
     return chosen, models
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -59,16 +59,20 @@ class Calibrated:
     report: Mapping[str, Any]
 
 
-def calibrate(found: Scored, fold: NDArray[np.int64]) -> Calibrated:
+def calibrate(judged: Judged, learner: str) -> Calibrated:
     """Learn how often candidates with a score are right; judged on the first candidates, fold by fold.
 
+    The ends of sessions are questions too, to which no candidate is right: in a session that may be over,
+    what is likeliest next is less likely. What is said of one fold was learned of the others.
+
     Args:
-        found: what the learner said of questions that it had not seen.
-        fold: int64 [questions], of each; what is said of one fold was learned of the others.
+        judged: what learners said of questions that they had not seen.
+        learner: which of them.
 
     Raises:
         ValueError: nothing was named in any question.
     """
+    found, fold = _with_ends(judged.ways[learner]), np.concatenate((judged.fold, judged.ended_fold))
     first, right = found.scores[:, 0], found.right[:, 0]
     after = first.copy()
     for held in np.unique(fold):
@@ -79,6 +83,12 @@ def calibrate(found: Scored, fold: NDArray[np.int64]) -> Calibrated:
     named = first > 0
     report = {"before": _report(first[named], right[named]), "after": _report(after[named], right[named])}
     return Calibrated(calibration, report)
+
+
+def _with_ends(found: Scored) -> Scored:
+    scores = np.concatenate((found.scores, found.ended))
+    right = np.concatenate((found.right, np.zeros(found.ended.shape, dtype=np.bool_)))
+    return replace(found, scores=scores, right=right)
 
 
 def _fitted(found: Scored, questions: NDArray[np.bool_]) -> Isotonic:

@@ -37,6 +37,8 @@ NAMES = (
     "log_calls",
     *(f"{name}_most" for name in SURE),
 )
+# Of each feature that of the last item, and the best of the candidates.
+CONTEXTS = 2 * len(NAMES)
 # Of each component so many of its best become candidates.
 BEST_OF_EACH = 10
 # What a component gives less than that is as good as nothing.
@@ -73,6 +75,16 @@ def features(found: Evidence, items: Ids) -> Features:
     columns += _habits(found, items)
     columns += [_for_each(found.signals[name].max(axis=1, initial=0.0), items) for name in SURE]
     return np.asarray(np.stack(columns, axis=2) * named[:, :, None])
+
+
+def contexts(found: Evidence, given: NDArray[np.float32]) -> NDArray[np.float32]:
+    """float32 [prefixes, `CONTEXTS`]: what is known of a prefix as a whole, and so of whether it goes on.
+
+    That is what would be known of its last item, were it a candidate, and the best of each of the candidates'
+    features, float32 [prefixes, places, len(NAMES)].
+    """
+    last = features(found, found.called[:, :1])[:, 0].astype(np.float32)
+    return np.concatenate((last, given.max(axis=1)), axis=1)
 
 
 def _habits(found: Evidence, items: Ids) -> list[Features]:

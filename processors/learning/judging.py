@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -30,12 +30,14 @@ Learners = Mapping[str, Learner]
 class Scored:
     """What a learner said of each question: `quality` of the candidates, and every candidate's score.
 
-    `scores` float64 and `right` bool, both [questions, places], 0 where nothing is named.
+    `scores` float64 and `right` bool, both [questions, places], 0 where nothing is named. `ended` float64
+    [sessions, places]: the scores after a session's last item, where nothing that is named comes.
     """
 
     quality: Quality
     scores: NDArray[np.float64]
     right: NDArray[np.bool_]
+    ended: NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,13 +45,14 @@ class Judged:
     """All learners on the same questions, every item but the first of a session.
 
     `clusters` int64 [questions]: the group of each; `fold` int64: who was not asked what it had seen;
-    `unseen` bool: what came had never been called by whom the learners saw.
+    `unseen` bool: what came had never been called by whom the learners saw. `ended_fold` int64 [sessions].
     """
 
     ways: Mapping[str, Scored]
     clusters: Places
     fold: Places
     unseen: NDArray[np.bool_]
+    ended_fold: Places
 
     def __len__(self) -> int:
         return len(self.clusters)
@@ -87,7 +90,8 @@ def judge(
     clusters, unseen = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("clusters", "unseen")
     )
-    return Judged(ways, clusters, of, unseen)
+    ended = np.repeat(np.arange(count), [len(part.ended_fold) for part in parts])
+    return Judged(ways, clusters, of, unseen, ended)
 
 
 def ask(
@@ -108,18 +112,22 @@ def ask(
     others = known.traces.selected(held_out)
     places = others.positions()
     prefixes, targets = others.prefixes(places, requests.points), others.items[places]
+    whole = others.whole(np.flatnonzero(others.lengths > 0), requests.points)
     ways = {}
     for name, learner in learners.items():
-        ways[name] = scored(candidates(asked(learner.fit(given), requests), prefixes), targets)
+        predictor = asked(learner.fit(given), requests)
+        ended = candidates(predictor, whole).probabilities
+        ways[name] = replace(scored(candidates(predictor, prefixes), targets), ended=ended)
         told(name)
     seen = np.isin(targets, given.traces.items) & (targets != UNKNOWN)
-    return Judged(ways, others.groups[others.owners[places]], np.zeros(len(places), np.int64), ~seen)
+    clusters, fold = others.groups[others.owners[places]], np.zeros(len(places), dtype=np.int64)
+    return Judged(ways, clusters, fold, ~seen, np.zeros(len(whole), dtype=np.int64))
 
 
 def scored(named: Candidates, targets: NDArray[np.int32]) -> Scored:
     """Candidates beside what came, int32 [questions]."""
     right = (named.items == targets[:, None]) & (targets != UNKNOWN)[:, None]
-    return Scored(quality(named, targets), named.probabilities, right)
+    return Scored(quality(named, targets), named.probabilities, right, named.probabilities[:0])
 
 
 def measured(found: Quality, clusters: Places, seed: int) -> dict[str, Any]:
@@ -156,5 +164,7 @@ def _joined(parts: list[Scored]) -> Scored:
     joined = Quality(
         *(np.concatenate([getattr(each, column.name) for each in qualities]) for column in fields(Quality))
     )
-    scores, right = (np.concatenate([getattr(part, name) for part in parts]) for name in ("scores", "right"))
-    return Scored(joined, scores, right)
+    scores, right, ended = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("scores", "right", "ended")
+    )
+    return Scored(joined, scores, right, ended)

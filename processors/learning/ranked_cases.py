@@ -1,7 +1,7 @@
 """What a ranker learns its weights from: candidates of past prefixes, and which of them came.
 
 It is cross-fitted: the features of a training trace come from components that saw no trace of its group, as
-those of a trace in serving do.
+those of a trace in serving do. After the last item of a trace nothing came: that is learned from contexts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pml.processors.learning.components import Components
 from pml.processors.learning.evidence import evidence
-from pml.processors.learning.features import NAMES, features, union
+from pml.processors.learning.features import CONTEXTS, NAMES, contexts, features, union
 from pml.processors.learning.requests import Requests
 from pml.processors.learning.softmax import NONE
 from pml.processors.learning.splits import folds
@@ -26,16 +26,24 @@ Singles = NDArray[np.float32]
 INNER_FOLDS = 5
 # Prefixes that weights are learned from, evenly from all.
 TRAINED_MOST = 6_000
+# And ends of traces.
+ENDS_MOST = 2_000
 ROWS_AT_ONCE = 256
+_NO_CONTEXTS = np.zeros((0, CONTEXTS), dtype=np.float32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cases:
-    """`items` int32 [prefixes, places], `features` of them; `right` int64: where what came is, or `NONE`."""
+    """`items` int32 [prefixes, places], `features` of them; `right` int64: where what came is, or `NONE`.
+
+    `contexts` float32 [prefixes, `CONTEXTS`]; `ended` likewise, of traces at their end.
+    """
 
     items: Ids
     features: Singles
     right: NDArray[np.int64]
+    contexts: Singles
+    ended: Singles
 
     @property
     def named(self) -> NDArray[np.bool_]:
@@ -56,13 +64,19 @@ def cross_fitted(traces: TraceSet, points: Vectors, requests: Requests, seed: in
     asked = traces.positions()
     asked = asked[:: max(1, -(-len(asked) // TRAINED_MOST))]
     of = fold[traces.owners[asked]]
+    ends = np.flatnonzero(traces.lengths > 0)
+    ends = ends[:: max(1, -(-len(ends) // ENDS_MOST))]
     found: list[Cases] = []
+    ended: list[Singles] = []
     for held in range(INNER_FOLDS):
         seen = traces.selected(np.flatnonzero(fold != held))
         components = Components.fit(seen, points, requests.points)
         places = asked[of == held]
         found += cases(components, traces.prefixes(places), traces.items[places], requests)
-    return joined(found)
+        last = traces.whole(ends[fold[ends] == held])
+        came = np.full(len(last), UNKNOWN, dtype=np.int32)
+        ended += [each.contexts for each in cases(components, last, came, requests)]
+    return joined(found, ended)
 
 
 def cases(components: Components, prefixes: Prefixes, came: Ids, requests: Requests) -> Iterator[Cases]:
@@ -73,10 +87,11 @@ def cases(components: Components, prefixes: Prefixes, came: Ids, requests: Reque
         items = union(found)
         right = (items == came[start:end, None]) & (items != UNKNOWN)
         given = features(found, items).astype(np.float32)
-        yield Cases(items, given, np.where(right.any(axis=1), right.argmax(axis=1), NONE))
+        place = np.where(right.any(axis=1), right.argmax(axis=1), NONE)
+        yield Cases(items, given, place, contexts(found, given), _NO_CONTEXTS)
 
 
-def joined(found: list[Cases]) -> Cases:
+def joined(found: list[Cases], ended: list[Singles]) -> Cases:
     """One below the other, empty places behind."""
     most = max((each.items.shape[1] for each in found), default=1)
     count = sum(len(each.items) for each in found)
@@ -88,4 +103,10 @@ def joined(found: list[Cases]) -> Cases:
         items[start:end, :places], given[start:end, :places] = each.items, each.features
         start = end
     rights = [each.right for each in found]
-    return Cases(items, given, np.concatenate(rights) if rights else np.zeros(0, dtype=np.int64))
+    return Cases(
+        items,
+        given,
+        np.concatenate(rights) if rights else np.zeros(0, dtype=np.int64),
+        np.concatenate([_NO_CONTEXTS, *(each.contexts for each in found)]),
+        np.concatenate([_NO_CONTEXTS, *ended]),
+    )

@@ -17,13 +17,15 @@ from pml.processors.learning.boosted_trees import BoostedTrees
 from pml.processors.learning.candidates import Probabilities
 from pml.processors.learning.components import Components
 from pml.processors.learning.evidence import evidence
-from pml.processors.learning.features import NAMES, features, union
+from pml.processors.learning.features import CONTEXTS, NAMES, contexts, features, union
 from pml.processors.learning.linear_scorer import LinearScorer
 from pml.processors.learning.ranked_cases import Cases, cross_fitted
 from pml.processors.learning.requests import Requests
-from pml.processors.learning.softmax import shares
+from pml.processors.learning.softmax import NONE, shares
 from pml.processors.learning.traces import Prefixes, TraceSet, Vectors
 from pml.processors.learning.vocabulary import UNKNOWN, Ids
+
+_ENDS = "ends."
 
 
 class Scorer(Protocol):
@@ -51,32 +53,47 @@ class Basis:
 
     def linear(self) -> Ranker:
         """A ranker with a linear logit."""
-        cases = self.cases
-        return Ranker(self.components, LinearScorer.fit(cases.features, cases.named, cases.right))
+        cases, (contexts, ended) = self.cases, self._ends()
+        scorer = LinearScorer.fit(cases.features, cases.named, cases.right)
+        return Ranker(self.components, scorer, LinearScorer.fit(contexts, *ended))
 
     def boosted(self, seed: int) -> Ranker:
         """A ranker with trees; the seed draws rows and features for each."""
-        cases = self.cases
-        return Ranker(self.components, BoostedTrees.fit(cases.features, cases.named, cases.right, seed))
+        cases, (contexts, ended) = self.cases, self._ends()
+        scorer = BoostedTrees.fit(cases.features, cases.named, cases.right, seed)
+        return Ranker(self.components, scorer, BoostedTrees.fit(contexts, *ended, seed))
+
+    def _ends(self) -> tuple[NDArray[np.float32], tuple[NDArray[np.bool_], NDArray[np.int64]]]:
+        """Each prefix with one candidate, the end: its context, that it is there, and whether it came."""
+        contexts = np.concatenate((self.cases.contexts, self.cases.ended))[:, None]
+        came = np.full(len(contexts), NONE)
+        came[len(self.cases.contexts) :] = 0
+        return contexts, (np.ones((len(contexts), 1), dtype=np.bool_), came)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranker:
-    """Components, and what scores the candidates that they name."""
+    """Components, what scores the candidates that they name, and what scores the end of a trace."""
 
     components: Components
     scorer: Scorer
+    ends: Scorer
 
     def candidates(self, prefixes: Prefixes, requests: Requests) -> tuple[Ids, Probabilities]:
-        """The candidates of each prefix, int32 [prefixes, places] and float64 likewise, unordered."""
+        """The candidates of each prefix, int32 [prefixes, places] and float64 likewise, unordered.
+
+        How likely one comes is how likely the trace goes on × how likely it comes then.
+        """
         found = evidence(self.components, prefixes, requests)
         items = union(found)
         given = features(found, items).astype(np.float32)
-        return items, shares(self.scorer.margins(given), items != UNKNOWN)
+        ending = shares(self.ends.margins(contexts(found, given)[:, None]), np.ones((len(items), 1), bool))
+        return items, shares(self.scorer.margins(given), items != UNKNOWN) * (1 - ending)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Those of the scorer and of the components, and `features` [1], how many there are."""
+        """Those of the scorers and of the components, and `features` [1], how many there are."""
         told = {"features": np.array([len(NAMES)])}
+        told |= {f"{_ENDS}{name}": array for name, array in self.ends.to_arrays().items()}
         return told | self.scorer.to_arrays() | self.components.to_arrays()
 
     @classmethod
@@ -89,7 +106,12 @@ class Ranker:
         if "features" not in arrays or arrays["features"].tolist() != [len(NAMES)]:
             raise ValueError("the model knows other features than this version: train it again")
         restored = BoostedTrees if "tree_roots" in arrays else LinearScorer
-        return cls(Components.from_arrays(arrays), restored.from_arrays(arrays, len(NAMES)))
+        ends = {name.removeprefix(_ENDS): array for name, array in arrays.items() if name.startswith(_ENDS)}
+        return cls(
+            Components.from_arrays(arrays),
+            restored.from_arrays(arrays, len(NAMES)),
+            restored.from_arrays(ends, CONTEXTS),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

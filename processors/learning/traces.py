@@ -129,6 +129,12 @@ class TraceSet:
         starts = self.offsets[self.owners[positions]]
         return Prefixes(self.items, starts, positions, texts, self.texts[positions])
 
+    def whole(self, rows: Places, points: Vectors | None = None) -> Prefixes:
+        """Some traces that called something, up to their end, with the text of before their last item."""
+        last = self.offsets[1:][rows] - 1
+        texts = None if points is None else self._points(last, points)
+        return Prefixes(self.items, self.offsets[:-1][rows], last + 1, texts, self.texts[last])
+
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Every column under its name."""
         return {each.name: getattr(self, each.name) for each in fields(self)}

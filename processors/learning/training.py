@@ -82,7 +82,7 @@ def judged_and_chosen(
     choice = choose(judged, seed)
     if wanted is not None:
         choice = replace(choice, serves=wanted, reason=f"{wanted} was asked for")
-    return Verdict(judged, choice, calibrate(judged.ways[choice.serves], judged.fold))
+    return Verdict(judged, choice, calibrate(judged, choice.serves))
 
 
 def selected(sessions: Sessions, rows: Places) -> Sessions:

@@ -16,7 +16,7 @@ from pml.processors.learning.clause_features import CLAUSES
 from pml.processors.learning.components import COUNTED, Components
 from pml.processors.learning.evaluation import quality
 from pml.processors.learning.evidence import COMPARED, Evidence, evidence
-from pml.processors.learning.features import DESCRIBED, NAMES, PROPOSING, SURE, features, union
+from pml.processors.learning.features import CONTEXTS, DESCRIBED, NAMES, PROPOSING, SURE, features, union
 from pml.processors.learning.linear_scorer import LinearScorer
 from pml.processors.learning.markov import Markov
 from pml.processors.learning.ranker import Basis, Ranker, Reading
@@ -192,10 +192,23 @@ def test_it_reads_what_counting_cannot_know_and_its_arrays_say_the_same(way: str
     assert np.array(alone) == pytest.approx(Reading(ranker, requests).probabilities(prefixes)[:3], abs=1e-4)
 
 
+@pytest.mark.parametrize("way", ["linear", "boosted"])
+def test_where_traces_end_nothing_is_likely(way: str) -> None:
+    ranker, _, held_out, requests = fitted_on_planted(way)
+    reading = Reading(ranker, requests)
+    inside = reading.probabilities(held_out.prefixes(held_out.positions(), requests.points)).sum(axis=1)
+    after = reading.probabilities(held_out.whole(np.arange(len(held_out)), requests.points)).sum(axis=1)
+    assert np.median(after) < 0.2
+    assert np.median(inside) > 0.7
+
+
+def silent(features: int) -> LinearScorer:
+    return LinearScorer(np.zeros(features), np.ones(features), np.zeros(features + 1))
+
+
 def test_a_model_of_other_features_is_refused() -> None:
     components = Components.fit(trace_set([[1, 2]], texts=[0]), POINTS, REQUESTS.points)
-    nothing = LinearScorer(np.zeros(len(NAMES)), np.ones(len(NAMES)), np.zeros(len(NAMES) + 1))
-    found = Ranker(components, nothing).to_arrays()
+    found = Ranker(components, silent(len(NAMES)), silent(CONTEXTS)).to_arrays()
     with pytest.raises(ValueError, match="other features"):
         Ranker.from_arrays(found | {"means": np.zeros(3)})
     with pytest.raises(ValueError, match="other features"):
@@ -218,7 +231,7 @@ def test_no_component_sees_the_group_that_it_makes_features_for(monkeypatch: pyt
         return found
 
     def cases_seen(components: Components, asked: Prefixes, came: Ids, requests: Requests) -> object:
-        own = set(traces.groups[np.searchsorted(traces.offsets, asked.ends, side="left") - 1].tolist())
+        own = set(traces.groups[np.searchsorted(traces.offsets, asked.starts, side="right") - 1].tolist())
         checked.append(len(own))
         assert not own & fitted[id(components)]
         return cases(components, asked, came, requests)
@@ -226,7 +239,8 @@ def test_no_component_sees_the_group_that_it_makes_features_for(monkeypatch: pyt
     monkeypatch.setattr(Components, "fit", fit_seen)
     monkeypatch.setattr(ranked_cases, "cases", cases_seen)
     Basis.fit(traces, POINTS, REQUESTS, 1)
-    assert sum(checked) == 10
+    # Once for the items of a group, once for its ends.
+    assert sum(checked) == 20
     assert fitted[max(fitted, key=lambda each: len(fitted[each]))] == set(range(10))
 
 

@@ -79,18 +79,14 @@ def test_one_group_is_not_enough_and_single_runs_ask_nothing() -> None:
 
 def test_calibration_is_judged_on_what_it_was_not_learned_of() -> None:
     judged = judge(READABLE, EMBEDDING, 1, learners={"popularity": BASELINES["popularity"]})
-    found = calibrate(judged.ways["popularity"], judged.fold)
-    shares = judged.ways["popularity"].scores[:, 0]
-    assert found.calibration(shares).mean() == pytest.approx(
-        judged.ways["popularity"].right[:, 0].mean(), abs=0.1
-    )
+    found, way = calibrate(judged, "popularity"), judged.ways["popularity"]
+    said = found.calibration(np.concatenate((way.scores[:, 0], way.ended[:, 0])))
+    assert said.mean() == pytest.approx(way.right[:, 0].sum() / len(said), abs=0.1)
     assert set(found.report) == {"before", "after"}
-    assert sum(found.report["after"]["curve"]["counts"]) == len(judged)
+    assert sum(found.report["after"]["curve"]["counts"]) == len(said) == len(judged) + 30
+    nothing = replace(way, scores=np.zeros_like(way.scores), ended=np.zeros_like(way.ended))
     with pytest.raises(ValueError, match="learns from scores"):
-        calibrate(
-            replace(judged.ways["popularity"], scores=np.zeros_like(judged.ways["popularity"].scores)),
-            judged.fold,
-        )
+        calibrate(replace(judged, ways={"popularity": nothing}), "popularity")
 
 
 def test_the_test_side_is_named_by_what_is_in_it_and_asked_of_what_serves() -> None:

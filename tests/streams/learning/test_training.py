@@ -43,7 +43,8 @@ def test_a_model_is_kept_with_all_that_is_known_of_it(tmp_path: Path) -> None:
     model, kept = artefacts.load(folder, trained.manifest["model_id"], EMBEDDING)
     found = model.candidates(["files:read"], "")
     assert (found[0].name, found == trained.model.candidates(["files:read"], "")) == ("mail:send", True)
-    assert found[0].confidence > 0.9
+    # Some sessions end with a read.
+    assert found[0].confidence > 0.8
     assert (kept["serves"], kept["baseline"], kept["seed"]) == ("markov_1", "markov_1", 1)
     assert set(kept["validation"]) == set(LEARNERS)
     assert kept["data"]["runs"] == 120
