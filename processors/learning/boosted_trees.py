@@ -84,7 +84,7 @@ class BoostedTrees:
         # Imported where it is needed: who only predicts does not wait for it.
         import xgboost
 
-        matrix = xgboost.DMatrix(np.ascontiguousarray(given[named], dtype=np.float32))
+        matrix = xgboost.DMatrix(np.ascontiguousarray(given[named], dtype=np.float32), nthread=1)
         wanted = np.zeros(named.shape)
         told = np.flatnonzero(right != NONE)
         wanted[told, right[told]] = 1
