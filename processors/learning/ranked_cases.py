@@ -25,7 +25,7 @@ Singles = NDArray[np.float32]
 
 INNER_FOLDS = 5
 # Prefixes that weights are learned from, evenly from all.
-TRAINED_MOST = 6_000
+TRAINED_MOST = 12_000
 # And ends of traces.
 ENDS_MOST = 2_000
 ROWS_AT_ONCE = 256
