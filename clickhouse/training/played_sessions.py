@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from importlib.resources import files
 from typing import Any
 
@@ -15,8 +15,13 @@ from pml.processors.speculation.played import PlayedCall, PlayedRun
 _OWN_SERVER = "pml:"
 
 
-def read_played_sessions(store: Store, stretch: Stretch) -> tuple[tuple[PlayedRun, ...], ...]:
+def read_played_sessions(
+    store: Store, stretch: Stretch, only: Set[tuple[str, int]] | None = None
+) -> tuple[tuple[PlayedRun, ...], ...]:
     """The sessions in the order of their first runs; of each the runs, as they ended.
+
+    Args:
+        only: id and epoch of those that are wanted; None: all.
 
     Raises:
         StoreUnavailable, QueryError
@@ -30,7 +35,9 @@ def read_played_sessions(store: Store, stretch: Stretch) -> tuple[tuple[PlayedRu
     }
     sessions: dict[tuple[str, int], list[PlayedRun]] = {}
     for row in reversed(store.query(_sql(), given, LIMITS).as_dicts()):
-        sessions.setdefault((row["session_id"], row["epoch"]), []).append(_run(row))
+        name = (str(row["session_id"]), int(row["epoch"]))
+        if only is None or name in only:
+            sessions.setdefault(name, []).append(_run(row))
     return tuple(map(tuple, sessions.values()))
 
 

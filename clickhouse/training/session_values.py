@@ -62,6 +62,7 @@ def _session(runs: Sequence[dict[str, Any]]) -> KnownSession:
         elements=tuple(element for element, _ in known),
         texts=("", *told[:-1]) if known else (),
         ended_ms=int(known[-1][1]["ended_ms"]) if known else 0,
+        name=(str(runs[0]["session_id"]), int(runs[0]["epoch"])),
     )
 
 

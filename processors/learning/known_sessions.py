@@ -22,12 +22,14 @@ Schemas = Mapping[str, Mapping[str, Any]]
 class KnownSession:
     """Runs of a session, in the order in which they ended.
 
-    `texts` has for each element what was visible of the request before it; `ended_ms` is Unix time.
+    `texts` has for each element what was visible of the request before it; `ended_ms` is Unix time; `name` is
+    id and epoch.
     """
 
     elements: tuple[Past, ...]
     texts: tuple[str, ...]
     ended_ms: int
+    name: tuple[str, int] = ("", 0)
 
 
 def as_sequences(known: Sequence[KnownSession], descriptions: Mapping[str, str]) -> Sessions:

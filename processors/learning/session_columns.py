@@ -56,6 +56,15 @@ def sessions_of(columns: Columns, descriptions: Mapping[str, str], listed: Colle
     return Sessions(vocabulary, traces, texts, descriptions, listed, _calls(columns, runs, owners))
 
 
+def session_names(columns: Columns) -> list[tuple[str, int]]:
+    """Id and epoch of each session, in the order of the traces of `sessions_of`."""
+    runs = np.flatnonzero(np.diff(columns["offsets"]) > 0)
+    runs = runs[_order(columns, runs)]
+    first = runs[_starts(columns, runs)]
+    names = [name.decode() for name in columns["session_id"][first].tolist()]
+    return list(zip(names, columns["epoch"][first].tolist(), strict=True))
+
+
 def _calls(columns: Columns, runs: Places, owners: Places) -> Calls | None:
     """Those that were made: what a mock answered says nothing of how a call ends."""
     if "call_pattern" not in columns:

@@ -10,7 +10,7 @@ import typer
 from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.streams.cli.output import Json, note, print_json, print_table
 from pml.streams.cli.session import load_settings, person, run_async
-from pml.streams.cli.train import print_manifest
+from pml.streams.cli.train_report import print_manifest
 
 if TYPE_CHECKING:
     from pml.schemas.catalog import ModelRecord

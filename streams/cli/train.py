@@ -14,6 +14,7 @@ from pml.streams.cli.dependent_options import only_with
 from pml.streams.cli.export import moment
 from pml.streams.cli.output import Json, note, print_json, print_table, stderr_console
 from pml.streams.cli.session import load_settings, open_store, person, run_async
+from pml.streams.cli.train_report import COLUMNS, gained, learner_rows, print_backtest, print_manifest
 from pml.streams.cli.train_watch import (
     MEMORY_MB,
     TIME_LIMIT,
@@ -28,11 +29,10 @@ if TYPE_CHECKING:
     from pml.processors.memory.embedding import Embedding
     from pml.streams.learning.phases import Phases
     from pml.streams.learning.sources import Source
+    from pml.streams.learning.training import Trained
     from pml.streams.settings import Settings
 
 STORE = "clickhouse"
-CALL_COLUMNS = ("how a call ends", "AUC", "Brier")
-COLUMNS = ("learner", "hit@1", "hit@3", "MRR", "Brier", "hit@1 less that of *")
 # Those of `pml.processors.learning.learners`, which takes a second to import.
 Learner = Literal[
     "popularity",
@@ -45,6 +45,7 @@ Learner = Literal[
     "ranker",
     "boosted",
 ]
+Span = tuple[str | None, str | None]
 Moment = Annotated[str | None, typer.Option(metavar="TIME", help="RFC 3339; without a zone it is UTC.")]
 
 
@@ -121,8 +122,10 @@ def train(
             source = _read(settings, data, (tenant, *span), outcome, with_catalog=promote or data == STORE)
         embedding = _embedding(settings, phases)
         wish = Wish(seed, test, plot is not None, learner)
-        manifest = train(source, embedding, settings.models_folder, wish, phases).manifest
+        trained = train(source, embedding, settings.models_folder, wish, phases)
+        manifest = trained.manifest
         _write_priorities(settings, source, seed, phases)
+        found = _backtested(settings, trained, span, embedding, phases) if source.values else None
     record = run_async(published(settings, manifest["model_id"], person())) if promote else None
     if plot is not None:
         from pml.streams.learning.curve_plot import draw_curve
@@ -130,9 +133,10 @@ def train(
         draw_curve(manifest, plot)
         note(f"drawn in {plot}")
     if json:
-        print_json({**manifest, "promoted": record is not None})
+        print_json({**manifest, "backtest": found, "promoted": record is not None})
     else:
         print_manifest(manifest)
+        print_backtest(found)
         note(_became(manifest, promoted=record is not None))
 
 
@@ -147,68 +151,6 @@ def _check_outcome(told: str, data: str) -> None:
     OutcomeScore.parse(told)
     if data != STORE:
         raise typer.BadParameter("scores are in ClickHouse: --outcome-score goes without --data")
-
-
-def print_manifest(manifest: Mapping[str, Any]) -> None:
-    """The table of a model's learners, which one serves and why, and what the test side said."""
-    about = manifest["data"]
-    title = (
-        f"{manifest['model_id']}: {about['runs']} runs of {about['sessions']} sessions, "
-        f"{about['questions']} questions, seed {manifest['seed']}"
-    )
-    print_table(COLUMNS, learner_rows(manifest), title)
-    typer.echo(f"serves: {manifest['reason']}")
-    before, after = manifest["calibration"]["before"], manifest["calibration"]["after"]
-    typer.echo(
-        f"confidence: expected error {before['expected_error']:.3f} before calibration, "
-        f"{after['expected_error']:.3f} after; Brier {before['brier']:.3f}, {after['brier']:.3f}"
-    )
-    if calls := manifest.get("call_success"):
-        _print_calls(calls)
-    typer.echo(_tested(manifest["test"], manifest["serves"]))
-    taken = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in manifest["phases_s"].items())
-    typer.echo(f"took: {taken}")
-
-
-def learner_rows(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    """A row for each learner: `*` the best baseline, `>` what serves."""
-    for name, row in found["validation"].items():
-        marks = f"{'> ' if name == found['serves'] else ''}{name}{' *' if name == found['baseline'] else ''}"
-        cells = [_cell(row[column]) for column in ("hit_1", "hit_3", "mrr", "brier")]
-        yield marks, *cells, _gain(found["gains"].get(name))
-
-
-def _print_calls(calls: Mapping[str, Any]) -> None:
-    """What the look of arguments says of how a call ends, beside what its tool alone says."""
-    rows = [(name, f"{row['auc']:.3f}", _cell(row["brier"])) for name, row in calls["learners"].items()]
-    print_table(CALL_COLUMNS, rows, f"{calls['calls']:,} calls")
-    low, high = calls["gain"]["interval"]
-    used = "they count in confidence" if calls["used"] else "not surely better, so they do not count"
-    typer.echo(
-        f"arguments lower the Brier score by {calls['gain']['brier']:.3f} [{low:.3f}, {high:.3f}]: {used}"
-    )
-
-
-def _cell(found: Mapping[str, Any]) -> str:
-    low, high = found["interval"]
-    return f"{found['mean']:.3f} [{low:.3f}, {high:.3f}]"
-
-
-def _gain(found: Mapping[str, Any] | None) -> str:
-    if found is None:
-        return ""
-    low, high = found["interval"]
-    return f"{found['hit_1']:+.3f} [{low:+.3f}, {high:+.3f}]"
-
-
-def _tested(test: Mapping[str, Any], serves: str) -> str:
-    if "learners" not in test:
-        return "test side: it asks nothing, so nobody looked at it"
-    hits = _cell(test["learners"][serves]["hit_1"])
-    return (
-        f"test side {test['hash'][:12]}, opened {test['openings']} times by now: {serves} hit@1 {hits} "
-        f"in {test['questions']} questions, {_gain(test['gain'])} over the baseline"
-    )
 
 
 def _became(manifest: Mapping[str, Any], *, promoted: bool) -> str:
@@ -228,7 +170,7 @@ def _judge_sets(settings: Settings, folder: Path, seed: int, *, as_json: bool) -
         told = f"{row['set']}: {row['questions']:,} questions, {row['unseen']:.0%} of what came never seen"
         print_table(COLUMNS, learner_rows(row), f"{told}; visible was {row['visible']}")
         typer.echo("")
-    summary = [(row["set"], row["serves"], row["baseline"], _gain(row["gain"])) for row in rows]
+    summary = [(row["set"], row["serves"], row["baseline"], gained(row["gain"])) for row in rows]
     print_table(("set", "serves", "best baseline", "hit@1 more than that"), summary)
 
 
@@ -276,6 +218,32 @@ def _write_priorities(settings: Settings, source: Source, seed: int, phases: Pha
     with phases.phase("priorities"), open_store(settings) as store:
         found = run_priorities(runs.paths, runs.outcomes, runs.groups, seed)
         write_priorities(store, runs.names, found, datetime.now(UTC))
+
+
+def _backtested(
+    settings: Settings, trained: Trained, span: Span, embedding: Embedding, phases: Phases
+) -> Mapping[str, Any] | None:
+    """What it would have begun in the sessions that were kept aside, laid beside it; None: there are none.
+
+    Raises:
+        BrokerUnavailable, StoreUnavailable, QueryError, ConfigurationError
+    """
+    from pml.clickhouse.training.selection import EARLIEST
+    from pml.streams.catalog_topic import read_catalog
+    from pml.streams.learning.backtesting import NothingToReplay, Wanted, run_backtest
+    from pml.streams.learning.kept_backtests import keep_backtest
+
+    since, until = span
+    model_id = trained.manifest["model_id"]
+    wanted = Wanted(model_id, since=since or EARLIEST, until=until, held_out=trained.held_out)
+    records = run_async(read_catalog(settings))
+    with phases.phase("backtest"), open_store(settings) as store:
+        try:
+            report = run_backtest(settings, store, records, wanted, embedding=embedding).as_dict()
+        except NothingToReplay:
+            return None
+    keep_backtest(settings.models_folder, report)
+    return report
 
 
 def _embedding(settings: Settings, phases: Phases) -> Embedding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -53,6 +53,7 @@ class Wanted:
         budget: None: that of the settings.
         since: None: when the model was made, so that it has seen none of it.
         until: up to, but without.
+        held_out: id and epoch of the sessions that are played: nothing was learned of them; None: all.
     """
 
     model_id: str
@@ -60,13 +61,15 @@ class Wanted:
     budget: BudgetName | None = None
     since: str | None = None
     until: str | None = None
+    held_out: Set[tuple[str, int]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """What a backtest found: beside it what was really begun in that stretch because it was predicted.
 
-    `known`: runs that ended before the model was made, so that it may have been trained on them.
+    `known`: runs that ended before the model was made, so that it may have been trained on them. `held_out`:
+    all are of sessions that its training kept aside; what was really begun in them alone is not said.
     """
 
     model_id: str
@@ -79,6 +82,7 @@ class Report:
     known: int
     found: Backtest
     really: Mapping[str, ToolAccount]
+    held_out: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """What `--json` prints and what is kept beside the model."""
@@ -95,6 +99,7 @@ class Report:
             "sessions": found.sessions,
             "runs": found.runs,
             "known_runs": self.known,
+            "held_out": self.held_out,
             "asked": found.asked,
             "right": found.right,
             "withheld": dict(sorted(found.withheld.items())),
@@ -141,9 +146,11 @@ def run_backtest(
     model, manifest = load(settings.models_folder, wanted.model_id, embedding)
     made_at, tenant = manifest["created_at"], tenant_of(manifest)
     since, until = wanted.since or made_at, wanted.until or LATEST
-    sessions = read_played_sessions(store, Stretch(tenant, since, until))
+    sessions = read_played_sessions(store, Stretch(tenant, since, until), wanted.held_out)
     if not sessions:
         raise NothingToReplay(_nothing(wanted, made_at))
+    if wanted.held_out is not None:
+        since = to_rfc3339(min(session[0].started_ms for session in sessions))
     catalog = _catalog(settings, records)
     threshold = wanted.threshold
     if threshold is None:
@@ -161,9 +168,10 @@ def run_backtest(
         until=until,
         threshold=threshold,
         budget=budget,
-        known=_known(sessions, made_at),
+        known=_known(sessions, made_at) if wanted.held_out is None else 0,
         found=found,
-        really=_really(store, tenant, since, until),
+        really=_really(store, tenant, since, until) if wanted.held_out is None else {},
+        held_out=wanted.held_out is not None,
     )
 
 

@@ -21,7 +21,7 @@ from pml.processors.discovery.documents import tool_document
 from pml.processors.discovery.library import Library
 from pml.processors.learning.known_sessions import KnownSession, Schemas
 from pml.processors.learning.path_success import path_ids
-from pml.processors.learning.session_columns import sessions_of
+from pml.processors.learning.session_columns import session_names, sessions_of
 from pml.processors.learning.sessions import Sessions
 from pml.schemas.errors import ConfigurationError
 from pml.schemas.identifiers import DEFAULT_TENANT
@@ -75,7 +75,8 @@ class Source:
     """Sessions, and what a manifest says of where they are from.
 
     `values` are the same with what runs took and gave, as far as it is known; `schemas` what tools take;
-    `runs` those that the store has, None where the sessions are not from there.
+    `runs` those that the store has, None where the sessions are not from there; `names` id and epoch of each
+    session.
     """
 
     sessions: Sessions
@@ -83,6 +84,7 @@ class Source:
     values: Sequence[KnownSession] = ()
     schemas: Schemas = field(default_factory=dict)
     runs: Runs | None = None
+    names: Sequence[tuple[str, int]] = ()
 
 
 def known_from(records: Records, tenant: str) -> Known:
@@ -161,6 +163,7 @@ def _source(
         },
         values,
         known.schemas if values else {},
+        names=session_names(columns),
     )
 
 

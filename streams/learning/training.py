@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -45,10 +45,14 @@ class NothingToLearn(PMLError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trained:
-    """What was made and what this training says of it; the folder keeps what the first one said."""
+    """What was made and what this training says of it; the folder keeps what the first one said.
+
+    `held_out` are id and epoch of the sessions that nothing was learned of.
+    """
 
     model: NextModel
     manifest: Mapping[str, Any]
+    held_out: Set[tuple[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +77,13 @@ def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases
     """
     parts = split(source.sessions, wish.test_share, wish.seed)
     training = selected(source.sessions, parts.training)
+    held_out = {source.names[row] for row in parts.test.tolist()}
+    values = [session for session in source.values if session.name not in held_out]
     verdict = judge_all(training, embedding, wish.seed, phases, wish.learner)
     choice = verdict.choice
     curve = _curve(training, embedding, wish.seed, choice, phases) if wish.with_curve else None
     with phases.phase("arguments"):
-        arguments = learned_sources(source.values, source.schemas) if source.values else None
+        arguments = learned_sources(values, source.schemas) if values else None
         success, calls = _call_success(training, wish.seed)
     with phases.phase("fitting"):
         calibration = verdict.calibrated.calibration
@@ -101,7 +107,7 @@ def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases
             **source.about,
             "trained_on": len(parts.training),
             "questions": len(verdict.judged),
-            "with_values": len(source.values),
+            "with_values": len(values),
         },
         "embedding": embedding.name,
         **told(verdict, wish.seed),
@@ -110,7 +116,7 @@ def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases
         "learning_curve": None if curve is None else asdict(curve),
         "phases_s": phases.as_dict(),
     }
-    return Trained(model, {**manifest, "model_id": artefacts.write(folder, model, manifest)})
+    return Trained(model, {**manifest, "model_id": artefacts.write(folder, model, manifest)}, held_out)
 
 
 def _call_success(sessions: Sessions, seed: int) -> tuple[ArgumentSuccess | None, Mapping[str, Any] | None]:

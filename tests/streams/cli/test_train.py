@@ -101,10 +101,28 @@ def test_a_watch_goes_on_after_a_failure_until_somebody_stops_it(tmp_path: Path)
 @pytest.mark.integration
 @pytest.mark.usefixtures("store")
 def test_a_training_on_the_store_says_which_runs_teach_most(pml: Pml) -> None:
-    told = pml("train", "--no-promote", "--learner", "markov_1", "--json")
+    told = pml("train", "--no-promote", "--learner", "markov_1", "--test", "0", "--json")
     assert told.exit_code == 0, told.stderr
-    assert orjson.loads(told.stdout)["data"]["runs"] == 2 * SESSIONS
+    found = orjson.loads(told.stdout)
+    assert (found["data"]["runs"], found["data"]["with_values"]) == (2 * SESSIONS, SESSIONS)
+    assert found["backtest"] is None
     assert len(orjson.loads(pml("query", "priorities", "--json").stdout)) == 2 * SESSIONS
+
+
+@pytest.mark.integration
+@pytest.mark.usefixtures("store")
+def test_a_model_is_promoted_with_a_backtest_of_the_sessions_that_were_kept_aside(pml: Pml) -> None:
+    told = pml("train", "--learner", "markov_1", "--test", "0.5", "--seed", "4", "--json")
+    assert told.exit_code == 0, told.stderr
+    found = orjson.loads(told.stdout)
+    aside, played = found["test"]["sessions"], found["backtest"]
+    assert 0 < aside < SESSIONS
+    assert found["data"]["with_values"] == SESSIONS - aside
+    assert (played["held_out"], played["sessions"], played["runs"]) == (True, aside, 2 * aside)
+    assert (played["known_runs"], played["asked"], played["total"]["really"]["begun"]) == (0, 2 * aside, 0)
+    assert "backtest since 20" in pml("model", "show", found["model_id"]).stdout
+    shown = orjson.loads(pml("model", "show", found["model_id"], "--json").stdout)
+    assert shown["backtest"]["runs"] == 2 * aside
 
 
 @pytest.mark.integration

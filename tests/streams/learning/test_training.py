@@ -18,7 +18,8 @@ from pml.processors.learning.scene import Past
 from pml.processors.memory.embedding import HashedNgrams
 from pml.schemas.errors import ConfigurationError
 from pml.schemas.prediction import PredictRequest
-from pml.streams.cli.train import Learner, print_manifest
+from pml.streams.cli.train import Learner
+from pml.streams.cli.train_report import print_manifest
 from pml.streams.learning import artefacts
 from pml.streams.learning.curve_plot import draw_curve
 from pml.streams.learning.data_hash import data_hash

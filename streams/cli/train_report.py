@@ -1,0 +1,90 @@
+"""What `pml train` and `pml model show` print of a model: its learners, its test side, its backtest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import typer
+
+from pml.streams.cli.output import print_table
+
+CALL_COLUMNS = ("how a call ends", "AUC", "Brier")
+COLUMNS = ("learner", "hit@1", "hit@3", "MRR", "Brier", "hit@1 less that of *")
+MS_A_SECOND = 1_000
+
+
+def print_manifest(manifest: Mapping[str, Any]) -> None:
+    """The table of a model's learners, which one serves and why, and what the test side said."""
+    about = manifest["data"]
+    title = (
+        f"{manifest['model_id']}: {about['runs']} runs of {about['sessions']} sessions, "
+        f"{about['questions']} questions, seed {manifest['seed']}"
+    )
+    print_table(COLUMNS, learner_rows(manifest), title)
+    typer.echo(f"serves: {manifest['reason']}")
+    before, after = manifest["calibration"]["before"], manifest["calibration"]["after"]
+    typer.echo(
+        f"confidence: expected error {before['expected_error']:.3f} before calibration, "
+        f"{after['expected_error']:.3f} after; Brier {before['brier']:.3f}, {after['brier']:.3f}"
+    )
+    if calls := manifest.get("call_success"):
+        _print_calls(calls)
+    typer.echo(_tested(manifest["test"], manifest["serves"]))
+    taken = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in manifest["phases_s"].items())
+    typer.echo(f"took: {taken}")
+
+
+def learner_rows(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """A row for each learner: `*` the best baseline, `>` what serves."""
+    for name, row in found["validation"].items():
+        marks = f"{'> ' if name == found['serves'] else ''}{name}{' *' if name == found['baseline'] else ''}"
+        cells = [_cell(row[column]) for column in ("hit_1", "hit_3", "mrr", "brier")]
+        yield marks, *cells, gained(found["gains"].get(name))
+
+
+def _print_calls(calls: Mapping[str, Any]) -> None:
+    """What the look of arguments says of how a call ends, beside what its tool alone says."""
+    rows = [(name, f"{row['auc']:.3f}", _cell(row["brier"])) for name, row in calls["learners"].items()]
+    print_table(CALL_COLUMNS, rows, f"{calls['calls']:,} calls")
+    low, high = calls["gain"]["interval"]
+    used = "they count in confidence" if calls["used"] else "not surely better, so they do not count"
+    typer.echo(
+        f"arguments lower the Brier score by {calls['gain']['brier']:.3f} [{low:.3f}, {high:.3f}]: {used}"
+    )
+
+
+def _cell(found: Mapping[str, Any]) -> str:
+    low, high = found["interval"]
+    return f"{found['mean']:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def gained(found: Mapping[str, Any] | None) -> str:
+    """A gain in hit@1 with its interval."""
+    if found is None:
+        return ""
+    low, high = found["interval"]
+    return f"{found['hit_1']:+.3f} [{low:+.3f}, {high:+.3f}]"
+
+
+def _tested(test: Mapping[str, Any], serves: str) -> str:
+    if "learners" not in test:
+        return "test side: it asks nothing, so nobody looked at it"
+    hits = _cell(test["learners"][serves]["hit_1"])
+    return (
+        f"test side {test['hash'][:12]}, opened {test['openings']} times by now: {serves} hit@1 {hits} "
+        f"in {test['questions']} questions, {gained(test['gain'])} over the baseline"
+    )
+
+
+def print_backtest(found: Mapping[str, Any] | None) -> None:
+    """One line of what the model would have begun in the sessions that its training kept aside."""
+    if found is None:
+        typer.echo("backtest: no session of named ones was kept aside, so nothing was played")
+        return
+    total = found["total"]
+    typer.echo(
+        f"backtest of {found['runs']} runs that were kept aside, threshold {found['threshold']:.2f}: "
+        f"{total['begun']} begun, {total['hits']} hits, {total['saved_ms'] / MS_A_SECOND:.2f} s saved, "
+        f"{total['wasted_ms'] / MS_A_SECOND:.2f} s wasted"
+    )
