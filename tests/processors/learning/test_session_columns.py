@@ -9,7 +9,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pml.processors.learning.session_columns import EXPLORATORY_WEIGHT, MOCKED_WEIGHT, sessions_of
+from pml.processors.learning.session_columns import (
+    EXPLORATORY_WEIGHT,
+    MOCKED_WEIGHT,
+    session_names,
+    sessions_of,
+)
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.traces import NO_TEXT
 
@@ -82,6 +87,7 @@ def twin(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
         before = ["", *(INTENTS[run["intent"]] for run in ordered[:-1])]
         found.append(
             {
+                "name": key[1:],
                 "items": [element(run) for run in ordered],
                 "texts": before,
                 "outcome": sum(run["success"] for run in ordered) / len(ordered),
@@ -98,6 +104,7 @@ def twin(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_sessions_are_those_of_a_loop_over_runs(runs: list[dict[str, Any]]) -> None:
     found = sessions_of(columns_of(runs), {}, ["new:tool"])
     expected, traces = twin(runs), found.traces
+    assert session_names(columns_of(runs)) == [session["name"] for session in expected]
     assert len(traces) == len(expected)
     for number, session in enumerate(expected):
         places = slice(traces.offsets[number], traces.offsets[number + 1])
