@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pml.processors.learning.argument_candidates import LEFT_OUT, candidates
+from pml.processors.learning.argument_context import FAMILIES, NAMES, described
 from pml.processors.learning.argument_rates import ANY_SOURCE, CIRCLES, Keys, circles, key_of
 from pml.processors.learning.argument_values import spelled
 from pml.processors.learning.duplicates import key_hash
@@ -81,6 +82,7 @@ class Cases:
         values: int32 [candidates], the number of the value within its case.
         families: int8 [candidates], the first word of the source.
         cases: int64 [candidates], the case of each, ascending.
+        contexts: float32 [candidates, NAMES], what else speaks for it (`argument_context`).
         any_numbers: int32 [cases, CIRCLES], the names of all sources together.
         any_right: bool [cases], whether any source named the value.
         calls: int64 [cases], the call of each, ascending.
@@ -94,14 +96,12 @@ class Cases:
     values: NDArray[np.int32]
     families: NDArray[np.int8]
     cases: NDArray[np.int64]
+    contexts: NDArray[np.float32]
     any_numbers: NDArray[np.int32]
     any_right: NDArray[np.bool_]
     calls: NDArray[np.int64]
     tools: tuple[str, ...]
     folds: NDArray[np.int64]
-
-
-FAMILIES: Final = ("left", "default", "constant", "enum", "text", "argument", "result")
 
 
 def family(general: str) -> int:
@@ -119,6 +119,7 @@ class Collecting:
         self._values: list[int] = []
         self._families: list[int] = []
         self._cases: list[int] = []
+        self._contexts: list[NDArray[np.float32]] = []
         self._any_numbers: list[tuple[int, ...]] = []
         self._any_right: list[bool] = []
         self._calls: list[int] = []
@@ -137,6 +138,7 @@ class Collecting:
             offered = candidates(before, wanted)
             self._any_numbers.append(self._numbered(circles(ANY_SOURCE, wanted, before.previous)))
             self._any_right.append(any(each.value == given for each in offered))
+            self._contexts.append(described(before, wanted, offered))
             for each in offered:
                 self._numbers.append(self._numbered(circles(each, wanted, before.previous)))
                 self._right.append(each.value == given)
@@ -156,6 +158,7 @@ class Collecting:
             values=np.array(self._values, dtype=np.int32),
             families=np.array(self._families, dtype=np.int8),
             cases=np.array(self._cases, dtype=np.int64),
+            contexts=np.concatenate([np.zeros((0, len(NAMES)), np.float32), *self._contexts]),
             any_numbers=np.array(self._any_numbers, dtype=np.int32).reshape(-1, CIRCLES),
             any_right=np.array(self._any_right, dtype=np.bool_),
             calls=np.array(self._calls, dtype=np.int64),

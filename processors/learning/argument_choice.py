@@ -26,13 +26,24 @@ class Values:
     """The values of cases, one below the other, those with the best source first.
 
     `owners` int64 [values], the case of each, ascending; `numbers` int32, which of its case's; `features`
-    float64 [values, FEATURES]; `right` bool.
+    float64 [values, FEATURES]; `right` bool; `contexts` float32 [values, n], the most of its candidates.
     """
 
     owners: Places
     numbers: NDArray[np.int32]
     features: Column
     right: NDArray[np.bool_]
+    contexts: NDArray[np.float32]
+
+    def of(self, kept: Places | NDArray[np.bool_]) -> Values:
+        """Some of them, in their order."""
+        return Values(
+            self.owners[kept],
+            self.numbers[kept],
+            self.features[kept],
+            self.right[kept],
+            self.contexts[kept],
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +60,7 @@ class Offered:
     numbers: NDArray[np.int32]
     families: NDArray[np.int8]
     right: NDArray[np.bool_]
+    contexts: NDArray[np.float32]
 
 
 def weighed(offered: Offered) -> Values:
@@ -65,7 +77,9 @@ def weighed(offered: Offered) -> Values:
     counts = np.bincount(of, minlength=len(starts)).astype(np.float64)
     told = (rates[starts], second, nameable[starts])
     features = np.column_stack((*map(logit, told), np.log(counts), np.ones(len(starts))))
-    return _best(Values(cases[starts], numbers[starts], features, right[starts]))
+    contexts = offered.contexts[order]
+    most = np.maximum.reduceat(contexts, starts, axis=0) if len(starts) else contexts
+    return _best(Values(cases[starts], numbers[starts], features, right[starts], most))
 
 
 def _best(found: Values) -> Values:
@@ -73,8 +87,7 @@ def _best(found: Values) -> Values:
     order = np.lexsort((found.numbers, -found.features[:, 0], found.owners))
     owners = found.owners[order]
     ranks = np.arange(len(owners)) - np.searchsorted(owners, owners)
-    kept = order[ranks < VALUES_MOST]
-    return Values(found.owners[kept], found.numbers[kept], found.features[kept], found.right[kept])
+    return found.of(order[ranks < VALUES_MOST])
 
 
 def logit(rates: Column) -> Column:
@@ -100,8 +113,7 @@ def _some(found: Values) -> Values:
     """The values of at most `CASES_MOST` cases."""
     names, of = np.unique(found.owners, return_inverse=True)
     step = -(-len(names) // CASES_MOST)
-    kept = np.flatnonzero(of % step == 0)
-    return Values(found.owners[kept], found.numbers[kept], found.features[kept], found.right[kept])
+    return found.of(np.flatnonzero(of % step == 0))
 
 
 def learned_weights(found: Values) -> Column:

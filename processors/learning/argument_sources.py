@@ -27,9 +27,19 @@ from pml.processors.learning.argument_cases import (
     family,
     session_folds,
 )
-from pml.processors.learning.argument_choice import Offered, Values, learned_weights, shares, weighed
+from pml.processors.learning.argument_choice import (
+    FEATURES,
+    Offered,
+    Values,
+    learned_weights,
+    shares,
+    weighed,
+)
 from pml.processors.learning.argument_combining import LEAST_SHARE, Confidence, combinations
+from pml.processors.learning.argument_context import NAMES, described
 from pml.processors.learning.argument_rates import ANY_SOURCE, Rates, circles, cross_fitted
+from pml.processors.learning.argument_trees import CASES_LEAST, cross_grown, grown, right_cases, tree_shares
+from pml.processors.learning.boosted_trees import BoostedTrees
 from pml.processors.learning.grouping import summed
 from pml.processors.learning.parameters import Parameter
 from pml.processors.learning.scene import HISTORY_MOST, Past, Scene, scene, taken_apart
@@ -60,12 +70,16 @@ class Guess:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArgumentSources:
-    """What is known of parameters, and how much each source is to be trusted."""
+    """What is known of parameters, and how much each source is to be trusted.
+
+    `trees` choose among values where they do that better than `weights`.
+    """
 
     known: Known
     rates: Rates
     weights: Column
     confidence: Confidence
+    trees: BoostedTrees | None = None
 
     @classmethod
     def fit(
@@ -90,8 +104,8 @@ class ArgumentSources:
         cases = cases_of(sessions, requests, known, fold)
         found = _cross_fitted(cases)
         weights = learned_weights(found)
-        confidence = _confidence(cases, found, shares(weights, found))
-        return cls(known, _rates(cases), weights, confidence)
+        said, trees = _chosen(found, shares(weights, found), cases.folds[cases.calls][found.owners])
+        return cls(known, _rates(cases), weights, _confidence(cases, found, said), trees)
 
     def guesses(self, name: str, past: Sequence[Past], request: str, most: int = 3) -> tuple[Guess, ...]:
         """Arguments that the next call of a tool may have, the likeliest first.
@@ -122,7 +136,8 @@ class ArgumentSources:
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Everything as arrays; `known` is JSON as bytes."""
-        return argument_model.to_arrays(self.known, self.rates, self.weights, self.confidence)
+        told = argument_model.to_arrays(self.known, self.rates, self.weights, self.confidence)
+        return told | ({} if self.trees is None else self.trees.to_arrays())
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> ArgumentSources:
@@ -131,7 +146,8 @@ class ArgumentSources:
         Raises:
             ValueError: an array is missing or does not fit: train the model again.
         """
-        return cls(*argument_model.from_arrays(arrays))
+        trees = BoostedTrees.from_arrays(arrays, FEATURES + len(NAMES)) if "tree_roots" in arrays else None
+        return cls(*argument_model.from_arrays(arrays), trees)
 
     def _values(self, before: Scene, wanted: Parameter) -> list[tuple[float, Candidate]]:
         """The values of a parameter, the likeliest first, each with its best source; or none.
@@ -149,15 +165,27 @@ class ArgumentSources:
         of = np.array([numbers[each.value] for each in offered], dtype=np.int32)
         families = np.array([family(each.general) for each in offered], dtype=np.int8)
         nothing = np.zeros(len(offered), dtype=np.int64)
-        found = weighed(Offered(rates, nameable, nothing, of, families, nothing.astype(np.bool_)))
+        context = described(before, wanted, offered)
+        found = weighed(Offered(rates, nameable, nothing, of, families, nothing.astype(np.bool_), context))
         best = {int(of[place]): place for place in np.argsort(rates, kind="stable")}
-        ranked = zip(shares(self.weights, found).tolist(), found.numbers.tolist(), strict=True)
+        said = shares(self.weights, found) if self.trees is None else tree_shares(self.trees, found)
+        ranked = zip(said.tolist(), found.numbers.tolist(), strict=True)
         named = sorted(
             ((share, offered[best[number]]) for share, number in ranked),
             key=lambda each: (-each[0], each[1].value),
         )
         likely = [each for each in named if each[0] >= NAMEABLE]
         return likely or ([] if wanted.required else [(LEAST_SHARE, NOT_GIVEN)])
+
+
+def _chosen(found: Values, linear: Column, folds: NDArray[np.int64]) -> tuple[Column, BoostedTrees | None]:
+    """What is said of values, and the trees that say it; None: the weights do, because they are no worse."""
+    if len(np.unique(found.owners)) < CASES_LEAST:
+        return linear, None
+    said = cross_grown(found, folds, FOLDS)
+    if right_cases(found, said) <= right_cases(found, linear):
+        return linear, None
+    return said, grown(found)
 
 
 def _cross_fitted(cases: Cases) -> Values:
@@ -167,7 +195,15 @@ def _cross_fitted(cases: Cases) -> Values:
     any_source = cross_fitted(cases.any_numbers, cases.any_right, case_folds, names, FOLDS)
     rates = cross_fitted(cases.numbers, cases.right, case_folds[cases.cases], names, FOLDS)
     return weighed(
-        Offered(rates, any_source[cases.cases], cases.cases, cases.values, cases.families, cases.right)
+        Offered(
+            rates,
+            any_source[cases.cases],
+            cases.cases,
+            cases.values,
+            cases.families,
+            cases.right,
+            cases.contexts,
+        )
     )
 
 
