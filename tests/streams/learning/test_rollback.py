@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from pml.schemas.catalog import CatalogData, CatalogRecord, ModelLive, ModelRecord
 from pml.schemas.errors import BrokerUnavailable, Refused
+from pml.streams import status
 from pml.streams.learning import listing, promotion, rollback
 from pml.streams.learning.manifests import arrays_file, manifest_file
 from pml.streams.settings import Settings
@@ -143,3 +145,17 @@ async def test_what_a_manifest_says_needs_no_broker(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(listing, "read_catalog", silent)
     assert await listing.lived(settings_of(tmp_path), "local", FIRST) == {"live": None, "fell": None}
+
+
+@pytest.mark.parametrize("fails", ["refused", "hangs"])
+async def test_the_status_says_nothing_of_models_where_the_catalog_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    async def unreadable(settings: Settings) -> dict[bytes, CatalogRecord]:
+        if fails == "hangs":
+            await asyncio.Event().wait()
+        raise BrokerUnavailable("the broker does not answer")
+
+    monkeypatch.setattr(status, "read_catalog", unreadable)
+    monkeypatch.setattr(status, "BROKER_TIMEOUT_S", 0.05)
+    assert await status._rolled_back(Settings.load()) == ()
