@@ -38,7 +38,14 @@ from pml.processors.learning.argument_choice import (
 from pml.processors.learning.argument_combining import LEAST_SHARE, Confidence, combinations
 from pml.processors.learning.argument_context import NAMES, described
 from pml.processors.learning.argument_rates import ANY_SOURCE, Rates, circles, cross_fitted
-from pml.processors.learning.argument_trees import CASES_LEAST, cross_grown, grown, right_cases, tree_shares
+from pml.processors.learning.argument_trees import (
+    CASES_LEAST,
+    cross_grown,
+    grown,
+    right_cases,
+    surely_more,
+    tree_shares,
+)
 from pml.processors.learning.boosted_trees import BoostedTrees
 from pml.processors.learning.grouping import summed
 from pml.processors.learning.parameters import Parameter
@@ -72,7 +79,7 @@ class Guess:
 class ArgumentSources:
     """What is known of parameters, and how much each source is to be trusted.
 
-    `trees` choose among values where they do that better than `weights`.
+    `trees` choose among values where they surely do that better than `weights`.
     """
 
     known: Known
@@ -179,11 +186,11 @@ class ArgumentSources:
 
 
 def _chosen(found: Values, linear: Column, folds: NDArray[np.int64]) -> tuple[Column, BoostedTrees | None]:
-    """What is said of values, and the trees that say it; None: the weights do, because they are no worse."""
+    """What is said of values, and the trees that say it; None: the weights do, who are not surely worse."""
     if len(np.unique(found.owners)) < CASES_LEAST:
         return linear, None
     said = cross_grown(found, folds, FOLDS)
-    if right_cases(found, said) <= right_cases(found, linear):
+    if not surely_more(right_cases(found, said), right_cases(found, linear)):
         return linear, None
     return said, grown(found)
 

@@ -1,7 +1,7 @@
 """Boosted trees over the values of a parameter: how often sources were right, and what else speaks for it.
 
-They take the place of the linear logit (`argument_choice`) where they name the right value more often, in
-calls that they were not grown from.
+They take the place of the linear logit (`argument_choice`) where they surely name the right value more often,
+in calls that they were not grown from.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ Column = NDArray[np.float64]
 CASES_MOST: Final = 6_000
 # So few cases grow no tree.
 CASES_LEAST: Final = 50
+# Standard deviations of a coin that was tossed for each case in which they differ.
+SURE: Final = 1.96
 
 
 def tree_shares(trees: BoostedTrees, found: Values) -> Column:
@@ -63,11 +65,17 @@ def cross_grown(found: Values, folds: Places, count: int) -> Column:
     return said
 
 
-def right_cases(found: Values, said: Column) -> int:
-    """In how many cases the likeliest value is the right one."""
+def right_cases(found: Values, said: Column) -> NDArray[np.bool_]:
+    """bool [cases]: whether the likeliest value of each is the right one."""
     order = np.lexsort((said, found.owners))
     last = np.flatnonzero(np.diff(found.owners[order], append=-1))
-    return int(found.right[order[last]].sum())
+    return np.asarray(found.right[order[last]])
+
+
+def surely_more(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> bool:
+    """Whether one is right in more cases than the other, beyond chance (McNemar 1947, at 95 %)."""
+    gained, lost = int(np.sum(one & ~other)), int(np.sum(other & ~one))
+    return bool(gained - lost > SURE * (gained + lost) ** 0.5)
 
 
 def _places(found: Values) -> tuple[Places, Places, int]:

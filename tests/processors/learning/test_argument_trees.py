@@ -7,7 +7,7 @@ import pytest
 
 from pml.processors.learning.argument_choice import VALUES_MOST, Values
 from pml.processors.learning.argument_sources import ArgumentSources
-from pml.processors.learning.argument_trees import cross_grown, grown, right_cases, tree_shares
+from pml.processors.learning.argument_trees import cross_grown, grown, right_cases, surely_more, tree_shares
 from pml.processors.learning.scene import Past
 from pml.schemas.canonical import canonical_json
 
@@ -30,15 +30,24 @@ def test_they_name_the_right_value_of_cases_that_they_did_not_see() -> None:
     found = drawn(200, 1)
     folds = (found.owners // 2) % 5
     said = cross_grown(found, folds, 5)
-    assert right_cases(found, said) > 180
+    assert right_cases(found, said).sum() > 180
     others = drawn(50, 2)
     told = tree_shares(grown(found), others)
-    assert right_cases(others, told) > 45
+    assert right_cases(others, told).sum() > 45
     sums = np.bincount(others.owners // 2, told)
     assert np.all((sums > 0) & (sums < 1))
-    assert right_cases(others, np.zeros(150)) < 30
+    assert right_cases(others, np.zeros(150)).sum() < 30
     assert tree_shares(grown(found), others.of(slice(0, 0))).tolist() == []
     assert VALUES_MOST >= 3
+
+
+def test_better_is_what_chance_does_not_explain() -> None:
+    right = np.arange(100) < 60
+    worse = right & (np.arange(100) >= 10)
+    assert surely_more(right, worse)
+    assert not surely_more(worse, right)
+    assert not surely_more(right, right)
+    assert not surely_more(right, right & (np.arange(100) >= 3))
 
 
 def sessions(count: int) -> tuple[list[list[Past]], list[list[str]]]:
