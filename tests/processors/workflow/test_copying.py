@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pml.processors.workflow import state
 from pml.processors.workflow.copying import replace
 from pml.processors.workflow.state import Counts, TaskState
 
+STATES = [kind for kind in vars(state).values() if dataclasses.is_dataclass(kind)]
 TASKS = st.builds(
     TaskState,
     status=st.sampled_from(["pending", "running", "completed"]),
@@ -36,3 +39,17 @@ def test_the_original_stays_as_it_was() -> None:
 def test_a_field_that_does_not_exist_is_refused() -> None:
     with pytest.raises(TypeError, match="Counts has no hit"):
         replace(Counts(), hit=1)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("kind", STATES)
+def test_each_state_is_copied_field_by_field(kind: type) -> None:
+    """Also those that the fold copies only on rare paths; without slots one could not be."""
+    names = [field.name for field in dataclasses.fields(kind)]
+    original: Any = object.__new__(kind)
+    for name in names:
+        object.__setattr__(original, name, f"old {name}")
+    for changed in names:
+        copy = replace(original, **{changed: "new"})
+        expected = ["new" if name == changed else f"old {name}" for name in names]
+        assert [getattr(copy, name) for name in names] == expected
+        assert getattr(original, changed) == f"old {changed}"
