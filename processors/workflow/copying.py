@@ -16,8 +16,8 @@ S = TypeVar("S")
 def _copier(kind: Any) -> Callable[[Any, dict[str, Any]], Any]:
     """The copy of one class, written out field by field, as `dataclasses` writes its `__init__`.
 
-    A slot's own descriptor writes past the `__setattr__` that refuses to, without looking its name up. The same
-    without written code (`attrgetter`, a loop over the descriptors) takes nearly twice as long.
+    A slot's own descriptor writes past the `__setattr__` that refuses to, without looking its name up.
+    The same without written code (`attrgetter`, a loop over the descriptors) takes nearly twice as long.
     """
     fields = tuple(kind.__dataclass_fields__)
     known = {f"write_{name}": getattr(kind, name).__set__ for name in fields}

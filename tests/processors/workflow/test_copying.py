@@ -13,7 +13,7 @@ from pml.processors.workflow import state
 from pml.processors.workflow.copying import replace
 from pml.processors.workflow.state import Counts, TaskState
 
-STATES = [kind for kind in vars(state).values() if dataclasses.is_dataclass(kind)]
+STATES = [kind for kind in vars(state).values() if isinstance(kind, type) and dataclasses.is_dataclass(kind)]
 TASKS = st.builds(
     TaskState,
     status=st.sampled_from(["pending", "running", "completed"]),
