@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pml.processors.learning.clause_turns import NONE, turns
+from pml.processors.learning.dot_products import dot_products_at
 from pml.processors.learning.evidence import Evidence
 from pml.processors.learning.grouping import Places
 from pml.processors.learning.traces import NO_TEXT
@@ -72,12 +73,10 @@ def _clauses(found: Evidence) -> tuple[Places, Places]:
 
 def _fits(found: Evidence, clauses: Places, items: Ids) -> _Fits:
     points, texts = found.components.points, found.requests
-    cosines = texts.clause_points[clauses] @ np.swapaxes(points[items], 1, 2)
+    cosines = dot_products_at(texts.clause_points, np.maximum(clauses, 0), points, items)
     lexical = texts.clause_lexical[clauses[:, :, None], items[:, None, :]]
     there = (clauses != NONE)[:, :, None] & (items != UNKNOWN)[:, None, :]
-    return _Fits(
-        np.where(there, cosines, 0.0).astype(np.float64), np.where(there, lexical, 0.0).astype(np.float64)
-    )
+    return _Fits(np.where(there, cosines, 0.0), np.where(there, lexical, 0.0).astype(np.float64))
 
 
 def _compared(offered: _Fits, called: Features, counts: Places, found: Evidence) -> dict[str, Features]:

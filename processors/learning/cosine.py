@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pml.processors.learning.candidates import Probabilities, fitting
+from pml.processors.learning.dot_products import dot_products
 from pml.processors.learning.traces import Prefixes, TraceSet, Vectors
 from pml.processors.learning.vocabulary import UNKNOWN
 from pml.processors.memory.embedding import unit
@@ -64,7 +65,7 @@ class Cosine:
         known = np.any(self.points, axis=1, keepdims=True)[:, 0]
         known[UNKNOWN] = False
         asked = self._asked(prefixes)
-        odds = np.exp((asked @ self.points.T).astype(np.float64) / self.temperature - 1 / self.temperature)
+        odds = np.exp(dot_products(asked, self.points) / self.temperature - 1 / self.temperature)
         odds *= known * np.any(asked, axis=1, keepdims=True)
         return np.asarray(odds / np.maximum(odds.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny))
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from pml.processors.learning.candidates import Probabilities
 from pml.processors.learning.components import Components
+from pml.processors.learning.dot_products import dot_products
 from pml.processors.learning.grouping import Places
 from pml.processors.learning.requests import Requests
 from pml.processors.learning.traces import NO_TEXT, Prefixes
@@ -50,7 +51,7 @@ def evidence(components: Components, prefixes: Prefixes, requests: Requests) -> 
     read = replace(prefixes, texts=texts)
     signals = {name: part.probabilities(read) for name, part in components.parts.items()}
     like, recency = _history(components, read)
-    cosines = (texts @ components.points.T).astype(np.float64)
+    cosines = dot_products(texts, components.points)
     signals |= dict(zip(COMPARED, (cosines, lexical, like, recency), strict=True))
     signals |= components.later.signals(read)
     signals |= components.like.signals(read)
@@ -62,7 +63,7 @@ def _history(components: Components, prefixes: Prefixes) -> tuple[Probabilities,
     """float64 [prefixes, size] each: how like the last item, and 1 ÷ how many calls ago it was called."""
     called = prefixes.windows(HISTORY, start=UNKNOWN, none=UNKNOWN)
     last = called[:, 0]
-    like = (components.points[last] @ components.points.T).astype(np.float64) * (last != UNKNOWN)[:, None]
+    like = dot_products(components.points[last], components.points) * (last != UNKNOWN)[:, None]
     recency = np.zeros(like.shape)
     for ago in range(HISTORY, 0, -1):
         recency[np.arange(len(called)), called[:, ago - 1]] = 1 / ago

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pml.processors.learning.candidates import Probabilities, fitting
+from pml.processors.learning.dot_products import dot_products
 from pml.processors.learning.grouping import summed
 from pml.processors.learning.traces import Prefixes, TraceSet, Vectors
 from pml.processors.learning.vocabulary import UNKNOWN
@@ -57,7 +58,7 @@ class ItemHabits:
         """float64 [prefixes, size]: the cosine of the request and those that each item was called for."""
         if prefixes.texts is None:
             return np.zeros((len(prefixes), len(self.counts)))
-        return (prefixes.texts @ self.requests.T).astype(np.float64)
+        return dot_products(prefixes.texts, self.requests)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Its columns."""

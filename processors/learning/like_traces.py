@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pml.processors.learning.candidates import Probabilities, best_first, fitting
 from pml.processors.learning.compiled import compiled
+from pml.processors.learning.dot_products import dot_products
 from pml.processors.learning.grouping import Places, spans
 from pml.processors.learning.traces import Prefixes, TraceSet, Vectors
 from pml.processors.learning.vocabulary import UNKNOWN, Ids
@@ -94,7 +95,7 @@ class LikeTraces:
 
     def _neighbours(self, texts: Vectors) -> tuple[Ids, Probabilities]:
         """int32 and float64 [prefixes, neighbours]: the nearest traces and their votes, 0 without a text."""
-        near = (texts @ self.texts.T).astype(np.float64) + _SHIFT
+        near = dot_products(texts, self.texts) + _SHIFT
         places = np.zeros((len(near), min(NEIGHBOURS, near.shape[1])), dtype=np.int32)
         nearest = np.zeros(places.shape)
         best_first(near, places, nearest)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pml.processors.learning.candidates import Probabilities, best_first, fitting
+from pml.processors.learning.dot_products import dot_products
 from pml.processors.learning.grouping import Places
 from pml.processors.learning.traces import Prefixes, TraceSet, Vectors
 from pml.processors.learning.vocabulary import UNKNOWN, Ids
@@ -94,7 +95,7 @@ class NearestIntents:
     def _nearness(self, prefixes: Prefixes) -> NDArray[np.float64]:
         """float64 [prefixes, places], above 0."""
         assert prefixes.texts is not None
-        near = (prefixes.texts @ self.texts.T).astype(np.float64)[:, self.rows]
+        near = dot_products(prefixes.texts, self.texts)[:, self.rows]
         last = prefixes.windows(_WINDOW, start=self.size, none=_NOTHING)
         same = last[:, None, 0] == self.pasts[None, :, 0]
         near += SAME_LAST * same + _SHIFT

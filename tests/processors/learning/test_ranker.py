@@ -24,6 +24,7 @@ from pml.processors.learning.requests import Requests, read_requests
 from pml.processors.learning.traces import NO_TEXT, Prefixes, TraceSet
 from pml.processors.learning.vocabulary import Ids
 from pml.processors.memory.embedding import HashedNgrams
+from tests.processors.learning.small_sessions import drawn_sessions
 from tests.processors.learning.small_traces import LISTS, SIZE, trace_set
 
 DESCRIPTIONS = ["", "read a file", "send a mail", "draw a chart", "fetch the weather forecast"]
@@ -111,6 +112,27 @@ def test_features_are_those_found_one_by_one(lists: list[list[int]], texts: list
             )
             ranked = [column[place] for place in np.argsort(-rank) if rank[place] > 0]
             assert ranked == sorted(ranked, reverse=True)
+
+
+def test_one_prefix_has_to_the_last_bit_the_features_it_has_among_many() -> None:
+    """Otherwise what serves one question differs from what was judged in batches: at a split, by a lot."""
+    sessions = drawn_sessions(40, 1, by_request=True)
+    descriptions = sessions.described()
+    requests = read_requests(sessions.texts, descriptions, EMBEDDING)
+    traces = sessions.traces
+    components = Components.fit(traces, EMBEDDING.embed(descriptions), requests.points)
+    prefixes = traces.prefixes(traces.positions(0), requests.points)
+    many = evidence(components, prefixes, requests)
+    items = union(many)
+    among = features(many, items)
+    for row in range(len(prefixes)):
+        one = evidence(components, prefixes.part(row, row + 1), requests)
+        own = union(one)
+        assert {
+            name for name in one.signals if not np.array_equal(one.signals[name][0], many.signals[name][row])
+        } == set()
+        assert own[0].tolist() == items[row, : own.shape[1]].tolist()
+        assert np.array_equal(features(one, own)[0], among[row, : own.shape[1]])
 
 
 def test_the_past_is_known_by_how_long_ago_it_was() -> None:
