@@ -35,18 +35,28 @@ def stored_rows(
     return _rows(store, sql, parameters)
 
 
-def stored_page(store: Store, after: tuple[int, int], events: int) -> list[tuple[Any, ...]]:
-    """The next rows of `EVENT_COLUMNS` after a partition and offset, in this order, at most so many.
+def stored_counts(store: Store) -> dict[int, int]:
+    """About how many events the store has of each partition; what was inserted twice may count twice.
+
+    Raises:
+        StoreUnavailable, QueryError
+    """
+    found = store.query(f"SELECT partition, count() FROM {EVENTS_TABLE} GROUP BY partition", {})
+    return {int(partition): int(count) for partition, count in found.rows}
+
+
+def stored_page(store: Store, partition: int, after: int, events: int) -> list[tuple[Any, ...]]:
+    """The next rows of `EVENT_COLUMNS` of a partition after an offset, in order, at most so many.
 
     Raises:
         StoreUnavailable, QueryError
     """
     sql = (
         f"SELECT {', '.join(EVENT_COLUMNS)} FROM {EVENTS_TABLE} FINAL WHERE "
-        "(partition, log_offset) > ({partition:Int32}, {offset:Int64}) "
-        "ORDER BY partition, log_offset LIMIT {events:UInt32}"
+        "partition = {partition:UInt16} AND log_offset > {offset:Int64} "
+        "ORDER BY log_offset LIMIT {events:UInt32}"
     )
-    return _rows(store, sql, {"partition": after[0], "offset": after[1], "events": events})
+    return _rows(store, sql, {"partition": partition, "offset": after, "events": events})
 
 
 def _rows(store: Store, sql: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:

@@ -39,13 +39,11 @@ class AccountsReplay:
 
         A live value that is further than the source cannot be compared, and is reported so.
         """
-        if not self._live:
-            self.comparison.notes.append("the live table holds nothing")
-        behind: list[int] = []
+        self.comparison.remark("{} partitions have no live value", len({*last_offsets} - {*self._live}))
         for partition, value in sorted(self._live.items()):
             guard = self._guards[partition]
             if guard > last_offsets.get(partition, -1):
-                behind.append(partition)
+                self.comparison.remark(f"partition {partition}: the live table is further than the source")
                 continue
             self.comparison.compared += 1
             expected = encode_totals(self._totals[partition], guard)
@@ -53,6 +51,3 @@ class AccountsReplay:
                 self.comparison.differs(
                     Place(partition, guard, f"{partition}/totals"), "value", expected, value
                 )
-        if behind:
-            names = ", ".join(map(str, behind))
-            self.comparison.notes.append(f"partitions {names}: the live table is further than the source")

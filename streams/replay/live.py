@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient
 
@@ -10,6 +12,7 @@ from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.connection import client_options
 from pml.streams.log.tail import Tails
 from pml.streams.orchestrator.table import NAME as SESSIONS
+from pml.streams.orchestrator.table import partition_prefix
 from pml.streams.projections.table import changelog_topic, partition_of
 from pml.streams.reachability import broker_errors
 from pml.streams.settings import Settings
@@ -37,6 +40,12 @@ async def live_sessions(settings: Settings, session: tuple[str, str] | None = No
     values = await _newest(settings, f"{settings.group('orchestrator')}-{SESSIONS}-changelog")
     ending = b"" if session is None else b"/" + session_key(*session)
     return {key: value for key, value in values.items() if b"/session/" in key[:14] and key.endswith(ending)}
+
+
+def of_partition(records: Mapping[bytes, bytes], partition: int) -> dict[bytes, bytes]:
+    """The control records of one partition."""
+    beginning = partition_prefix(partition)
+    return {key: value for key, value in records.items() if key.startswith(beginning)}
 
 
 async def sink_committed(settings: Settings) -> dict[int, int]:

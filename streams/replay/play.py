@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import gc
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +13,7 @@ from pml.streams.replay.accounts import AccountsReplay
 from pml.streams.replay.report import Comparison
 from pml.streams.replay.rows import RowsReplay
 from pml.streams.replay.sessions import SessionsReplay
-from pml.streams.replay.sources import Entries, Unreadable
+from pml.streams.replay.sources import Batches, LogEntry, Unreadable
 
 NOT_REBUILT = (
     "thresholds",
@@ -19,15 +21,21 @@ NOT_REBUILT = (
     "how often models are right",
     "tables that ClickHouse derives from events_raw",
 )
+# So many objects come to be before the collector looks for cycles: an event makes hundreds, and no cycle.
+COLLECTED_AFTER = 200_000
 
 
 @dataclass(slots=True)
 class ReplayReport:
-    """What was read and what came of it."""
+    """What was read and what came of it.
+
+    `offsets` are the first and the last of each partition; `resumed` counts partitions that were done before.
+    """
 
     events: int = 0
     offsets: dict[int, list[int]] = field(default_factory=dict)
     comparisons: list[Comparison] = field(default_factory=list)
+    resumed: int = 0
 
     @property
     def same(self) -> bool:
@@ -40,20 +48,42 @@ class ReplayReport:
             "events": self.events,
             "offsets": self.offsets,
             "same": self.same,
+            "partitions_done_before": self.resumed,
             "projections": [comparison.as_dict() for comparison in self.comparisons],
             "not_rebuilt": list(NOT_REBUILT),
         }
 
 
-async def replay(
-    source: Entries,
-    *,
-    sessions: SessionsReplay,
-    accounts: AccountsReplay | None,
-    rows: RowsReplay | None,
-    session: tuple[str, str] | None = None,
-    on_event: Callable[[], None] = lambda: None,
-) -> ReplayReport:
+@dataclass(frozen=True, slots=True)
+class Folds:
+    """What is folded: sessions always, accounts and rows where there is something to compare them with."""
+
+    sessions: SessionsReplay
+    accounts: AccountsReplay | None = None
+    rows: RowsReplay | None = None
+
+    async def take(self, entry: LogEntry) -> None:
+        """Fold one event."""
+        self.sessions.fold(entry)
+        if self.accounts is not None:
+            self.accounts.fold(entry)
+        if self.rows is not None and self.rows.fold(entry):
+            await asyncio.to_thread(self.rows.compare, entry.partition)
+
+    async def finish(self, last_offsets: Mapping[int, int]) -> list[Comparison]:
+        """What came of it; `last_offsets` says how far each partition was read."""
+        self.sessions.finish()
+        found = [self.sessions.comparison]
+        if self.accounts is not None:
+            self.accounts.finish(last_offsets)
+            found.append(self.accounts.comparison)
+        if self.rows is not None:
+            await asyncio.to_thread(self.rows.finish, last_offsets)
+            found.append(self.rows.comparison)
+        return found
+
+
+async def replay(source: Batches, folds: Folds, session: tuple[str, str] | None = None) -> ReplayReport:
     """Read the source once and fold every projection; `session` (tenant, session) takes only its events.
 
     What is no event is a difference of the projection `log`; it is passed over.
@@ -63,38 +93,43 @@ async def replay(
     """
     log = Comparison("log")
     report = ReplayReport(comparisons=[log])
-    async for entry in source:
-        if session is not None and entry.session not in (session, None):
-            continue
-        if isinstance(entry, Unreadable):
-            log.differs(entry.place, "event", "an event", entry.reason)
-            continue
-        report.events += 1
-        span = report.offsets.setdefault(entry.partition, [entry.event.offset, entry.event.offset])
-        span[1] = entry.event.offset
-        sessions.fold(entry)
-        if accounts is not None:
-            accounts.fold(entry)
-        if rows is not None and rows.fold(entry):
-            await asyncio.to_thread(rows.compare, entry.partition)
-        on_event()
+    with _rare_collections():
+        async for entries in source:
+            for entry in entries:
+                if session is not None and entry.session not in (session, None):
+                    continue
+                if isinstance(entry, Unreadable):
+                    log.differs(entry.place, "event", "an event", entry.reason)
+                    continue
+                report.events += 1
+                offset = entry.event.offset
+                report.offsets.setdefault(entry.partition, [offset, offset])[1] = offset
+                await folds.take(entry)
     log.folded = log.compared = report.events
-    await _finish(report, sessions, accounts, rows)
+    report.comparisons += await folds.finish({number: span[1] for number, span in report.offsets.items()})
     return report
 
 
-async def _finish(
-    report: ReplayReport,
-    sessions: SessionsReplay,
-    accounts: AccountsReplay | None,
-    rows: RowsReplay | None,
-) -> None:
-    last: Mapping[int, int] = {partition: span[1] for partition, span in report.offsets.items()}
-    sessions.finish()
-    report.comparisons.append(sessions.comparison)
-    if accounts is not None:
-        accounts.finish(last)
-        report.comparisons.append(accounts.comparison)
-    if rows is not None:
-        await asyncio.to_thread(rows.finish, last)
-        report.comparisons.append(rows.comparison)
+def merged(reports: Iterable[ReplayReport]) -> ReplayReport:
+    """The report of the whole log from those of its parts."""
+    whole = ReplayReport()
+    by_projection: dict[str, Comparison] = {}
+    for report in reports:
+        whole.events += report.events
+        whole.offsets |= report.offsets
+        for comparison in report.comparisons:
+            name = comparison.projection
+            by_projection.setdefault(name, Comparison(name)).take(comparison)
+    whole.comparisons = [*by_projection.values()]
+    return whole
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """A tenth of a replay would be spent on looking for garbage in the states that it keeps."""
+    before = gc.get_threshold()
+    gc.set_threshold(COLLECTED_AFTER, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)

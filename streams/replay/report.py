@@ -34,6 +34,11 @@ class Difference:
     expected: str
     found: str
 
+    @property
+    def lies(self) -> tuple[int, int]:
+        """Partition and offset."""
+        return self.partition, self.offset
+
     def line(self) -> str:
         """It in one line for a person."""
         where = f"partition {self.partition} offset {self.offset} ({self.key})"
@@ -46,7 +51,8 @@ class Difference:
 class Comparison:
     """One projection: what was folded, compared, found different, and why something was not compared.
 
-    `first` is the difference that lies first in the order of partition and offset.
+    `first` is the difference that lies first in the order of partition and offset; `remarks` counts what is
+    said besides, by its text, in which `{}` stands for how often.
     """
 
     projection: str
@@ -54,13 +60,33 @@ class Comparison:
     compared: int = 0
     differences: int = 0
     first: Difference | None = None
-    notes: list[str] = field(default_factory=list)
+    remarks: dict[str, int] = field(default_factory=dict)
 
     def differs(self, place: Place, field_name: str, expected: Any, found: Any) -> None:
         """Count a difference; the first one is kept."""
         self.differences += 1
-        if self.first is None or place[:2] < (self.first.partition, self.first.offset):
+        if self.first is None or place[:2] < self.first.lies:
             self.first = Difference(self.projection, *place, field_name, *shown(expected, found))
+
+    def remark(self, text: str, count: int = 1) -> None:
+        """Say something besides, `{}` in it for how often; nothing where that is 0."""
+        if count:
+            self.remarks[text] = self.remarks.get(text, 0) + count
+
+    def take(self, other: Comparison) -> None:
+        """Add what was found of the same projection in another part of the log."""
+        self.folded += other.folded
+        self.compared += other.compared
+        self.differences += other.differences
+        for text, count in other.remarks.items():
+            self.remark(text, count)
+        if other.first is not None and (self.first is None or other.first.lies < self.first.lies):
+            self.first = other.first
+
+    @property
+    def notes(self) -> list[str]:
+        """The remarks as texts."""
+        return [text.format(count) for text, count in self.remarks.items()]
 
     @property
     def verdict(self) -> Verdict:
@@ -71,7 +97,8 @@ class Comparison:
 
     def as_dict(self) -> dict[str, Any]:
         """What `--json` prints of it."""
-        return {**asdict(self), "verdict": self.verdict}
+        told = {name: value for name, value in asdict(self).items() if name != "remarks"}
+        return {**told, "notes": self.notes, "verdict": self.verdict}
 
 
 def json_difference(name: str, expected: str, found: str) -> tuple[str, str, str]:

@@ -55,10 +55,7 @@ class RowsReplay:
         """Compare what is left, up to the last offset that the source knows of each partition."""
         for partition, last in sorted(last_offsets.items()):
             self._flush(partition, last)
-        if self._behind:
-            self.comparison.notes.append(
-                f"{self._behind} events are not in the store yet; the sink is behind"
-            )
+        self.comparison.remark("{} events are not in the store yet; the sink is behind", self._behind)
 
     def _flush(self, partition: int, last: int) -> None:
         first = self._after[partition] + 1

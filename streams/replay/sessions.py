@@ -67,17 +67,15 @@ class SessionsReplay:
 
     def finish(self) -> None:
         """Say what of the live table was not compared."""
-        if self._live:
-            self.comparison.notes.append(
-                f"{len(self._live)} live records end with events that the source does not have"
-            )
-        if self._begun_before:
-            self.comparison.notes.append(
-                f"{self._begun_before} sessions began before the first event that was read, or could not be "
-                "kept in mind; they are not folded"
-            )
-        if self._forgotten:
-            self.comparison.notes.append(f"{self._forgotten} states found no room and were not folded on")
+        self.comparison.remark(
+            "{} live records end with events that the source does not have", len(self._live)
+        )
+        self.comparison.remark(
+            "{} sessions began before the first event that was read, or could not be kept in mind; they are "
+            "not folded",
+            self._begun_before,
+        )
+        self.comparison.remark("{} states found no room and were not folded on", self._forgotten)
 
     def _compare(self, entry: LogEntry, key: bytes, session: Session) -> None:
         value = self._live.get(key)

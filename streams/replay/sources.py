@@ -1,10 +1,12 @@
-"""Where a replay reads the events that count: the log, or a file of `pml events dump --json`."""
+"""Where a replay reads the events that count: the log, the store, or a file of `pml events dump --json`."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -17,15 +19,15 @@ from pml.schemas.errors import LogCorrupted, PMLError, UndecodableRecord
 from pml.schemas.events import Event
 from pml.schemas.identifiers import event_id, session_key
 from pml.schemas.times import from_rfc3339
-from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.connection import client_options, partition_for
 from pml.streams.log.reader import counted, counted_fields
 from pml.streams.log.tail import Tails
 from pml.streams.replay.report import UNKNOWN, Place
 from pml.streams.settings import Settings
 
-BEFORE_ALL = (-1, -1)
+BEFORE_ALL = -1
 PAGE_EVENTS = 5_000
+LINES_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +58,29 @@ class Unreadable:
     reason: str
 
 
-Entries = AsyncIterator[LogEntry | Unreadable]
+Entry = LogEntry | Unreadable
+Batches = AsyncIterator[list[Entry]]
+OnRead = Callable[[int], None]
+"""Is told how many more records, rows or lines were read."""
 
 
-def read_lines(lines: Iterable[bytes]) -> Iterable[LogEntry | Unreadable]:
+def unheard(_: int) -> None:
+    """Nobody wants to know how much was read."""
+
+
+async def read_file(lines: Iterable[bytes], on_read: OnRead = unheard) -> Batches:
+    """The entries of a file, as `read_lines` reads them.
+
+    Raises:
+        UndecodableRecord: no line at all is an event.
+    """
+    entries = read_lines(lines)
+    while batch := [*islice(entries, LINES_AT_ONCE)]:
+        on_read(len(batch))
+        yield batch
+
+
+def read_lines(lines: Iterable[bytes]) -> Iterator[Entry]:
     """The entries of lines of `pml events dump --json`.
 
     A line has no partition: it is that of the session's key. Records without a session (`partition.taken`)
@@ -106,20 +127,20 @@ def _object(value: bytes | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-async def read_store(store: Store) -> Entries:
-    """The entries of the store as it is now, partition by partition, page by page.
+async def read_store(store: Store, partition: int, on_read: OnRead = unheard) -> Batches:
+    """The entries of a partition in the store as it is now, page by page.
 
     Raises:
         StoreUnavailable, QueryError
     """
     after = BEFORE_ALL
-    while rows := await asyncio.to_thread(stored_page, store, after, PAGE_EVENTS):
-        for row in rows:
-            yield _stored_entry(row)
-        after = (rows[-1][0], rows[-1][1])
+    while rows := await asyncio.to_thread(stored_page, store, partition, after, PAGE_EVENTS):
+        on_read(len(rows))
+        yield [_stored_entry(row) for row in rows]
+        after = rows[-1][1]
 
 
-def _stored_entry(row: tuple[Any, ...]) -> LogEntry | Unreadable:
+def _stored_entry(row: tuple[Any, ...]) -> Entry:
     partition, fields = row[0], event_fields(row)
     life = (fields["tenant"], fields["session_id"], fields["epoch"], fields["seq"])
     name = event_id(*life) if fields["session_id"] else f"partition/{partition}:{fields['offset']}"
@@ -130,48 +151,66 @@ def _stored_entry(row: tuple[Any, ...]) -> LogEntry | Unreadable:
         return _unreadable(value, "the row", error, Place(partition, fields["offset"], name))
 
 
-async def within(entries: Entries, since_ms: int | None, until_ms: int | None) -> Entries:
+async def within(source: Batches, since_ms: int | None, until_ms: int | None) -> Batches:
     """Of each partition what lies from the first event at or after `since_ms` to the last before `until_ms`.
 
     A stretch without holes: clocks of two leaders may differ, and order is that of the log.
     """
     begun: set[int] = set()
     ended: set[int] = set()
-    async for entry in entries:
+
+    def lies_within(entry: Entry) -> bool:
         partition = entry.place.partition
         at_ms = from_rfc3339(entry.event.occurred_at) if isinstance(entry, LogEntry) else None
         if since_ms is None or (at_ms is not None and at_ms >= since_ms):
             begun.add(partition)
         if until_ms is not None and at_ms is not None and at_ms >= until_ms:
             ended.add(partition)
-        if partition in begun and partition not in ended:
-            yield entry
+        return partition in begun and partition not in ended
+
+    everything = since_ms is None and until_ms is None
+    async for entries in source:
+        yield entries if everything else [entry for entry in entries if lies_within(entry)]
 
 
-async def read_log(settings: Settings) -> Entries:
-    """The entries of the log up to its end as it is now, partition by partition.
+async def log_spans(settings: Settings, partitions: Iterable[int]) -> dict[int, range]:
+    """The offsets that partitions of the log hold now.
+
+    Raises:
+        BrokerUnavailable: no broker answers.
+    """
+    pairs = [(settings.topics.events, number) for number in partitions]
+    async with _tails(settings) as tail:
+        ends, starts = await tail.ends(pairs), await tail.beginnings(pairs)
+    return {number: range(starts[topic, number], ends[topic, number]) for topic, number in pairs}
+
+
+async def read_log(settings: Settings, partition: int, offsets: range, on_read: OnRead = unheard) -> Batches:
+    """The entries of a partition of the log at these offsets.
 
     Belongs to no group and commits nothing, so nobody else notices.
 
     Raises:
         BrokerUnavailable: no broker answers.
+        OffsetGone: the log does not hold the first of them any more.
     """
-    topic = settings.topics.events
-    pairs = [(topic, number) for number in range(SESSION_PARTITIONS)]
-    tail = Tails(client_options(settings))
+    async with _tails(settings) as tail:
+        async for records in tail.read(settings.topics.events, partition, offsets.start, offsets.stop):
+            on_read(len(records))
+            yield [_read_record(partition, record) for record in records if counted(record)]
+
+
+@asynccontextmanager
+async def _tails(settings: Settings) -> AsyncIterator[Tails]:
+    tail = Tails(client_options(settings), consumers=1)
     await tail.start()
     try:
-        ends, starts = await tail.ends(pairs), await tail.beginnings(pairs)
-        for pair in pairs:
-            async for records in tail.read(*pair, starts[pair], ends[pair]):
-                for record in records:
-                    if counted(record):
-                        yield _read_record(pair[1], record)
+        yield tail
     finally:
         await tail.stop()
 
 
-def _read_record(partition: int, record: Any) -> LogEntry | Unreadable:
+def _read_record(partition: int, record: Any) -> Entry:
     try:
         return LogEntry(partition, *counted_fields(record))
     except LogCorrupted as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import orjson
@@ -21,7 +20,7 @@ from pml.streams.replay.accounts import AccountsReplay
 from pml.streams.replay.report import json_difference, shown
 from pml.streams.replay.rows import RowsReplay
 from pml.streams.replay.sessions import SessionsReplay
-from pml.streams.replay.sources import LogEntry, read_lines, within
+from pml.streams.replay.sources import Batches, LogEntry, read_lines, within
 from tests.log_writer import (
     START_MS,
     run_completed,
@@ -58,7 +57,8 @@ def events(*data: EventData) -> list[Event]:
 
 
 def entries(found: list[Event]) -> list[LogEntry]:
-    return list(read_lines([encode(event) for event in found]))
+    read = read_lines([encode(event) for event in found])
+    return [entry for entry in read if isinstance(entry, LogEntry)]
 
 
 def folded(found: list[Event]) -> dict[bytes, bytes]:
@@ -136,12 +136,15 @@ async def test_a_stretch_has_no_holes() -> None:
     found = events(*RUN)
     found[2] = found[2].model_copy(update={"occurred_at": to_rfc3339(START_MS - 5)})
 
-    async def every() -> AsyncIterator[LogEntry]:
+    async def every() -> Batches:
         for entry in entries(found):
-            yield entry
+            yield [entry]
 
     async def offsets(since_ms: int | None, until_ms: int | None) -> list[int]:
-        return [entry.event.offset - FIRST async for entry in within(every(), since_ms, until_ms)]
+        batches = [batch async for batch in within(every(), since_ms, until_ms)]
+        return [
+            entry.event.offset - FIRST for batch in batches for entry in batch if isinstance(entry, LogEntry)
+        ]
 
     assert await offsets(None, None) == [0, 1, 2, 3]
     assert await offsets(START_MS + 1, None) == [1, 2, 3]

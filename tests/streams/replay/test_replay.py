@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from pml.clickhouse.client import Store
 from pml.clickhouse.migrate import migrate
 from pml.processors.workflow import Session, evolve
+from pml.schemas.errors import BrokerUnavailable
 from pml.schemas.events import Event
 from pml.schemas.identifiers import session_key
 from pml.schemas.topics import SESSION_PARTITIONS
@@ -24,6 +25,10 @@ from pml.streams.client import new_id
 from pml.streams.connection import client_options, producer_options
 from pml.streams.health import Health
 from pml.streams.orchestrator.table import Life, life_key, write_session
+from pml.streams.replay.parts import Part, replay_part
+from pml.streams.replay.play import ReplayReport
+from pml.streams.replay.selection import Selection
+from pml.streams.replay.sources import OnRead
 from pml.streams.settings import Settings
 from pml.streams.sink import Sink
 from pml.streams.topics import ensure_topics
@@ -123,6 +128,7 @@ def test_what_is_altered_is_named(settings: Settings, tmp_path: Path) -> None:
 
     from_store = verified("--from", "clickhouse", code=0)
     assert (from_store["sessions"]["compared"], from_store["sessions"]["verdict"]) == (2, "same")
+    assert verified("--workers", "2", code=0) == verified("--workers", "1", code=0) == whole
     late = verified("--since", "2100-01-01", code=0)
     assert {item["folded"] for item in late.values()} == {0}
 
@@ -165,3 +171,35 @@ def test_what_is_altered_is_named(settings: Settings, tmp_path: Path) -> None:
     assert first(found["sessions"])["key"] == events[3].id
     assert (first(found["clickhouse"])["key"], first(found["clickhouse"])["field"]) == (events[5].id, "row")
     assert verified("--session", "ses_1", code=1)["clickhouse"]["verdict"] == "same"
+
+
+def test_a_replay_that_was_stopped_is_resumed(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(leave_behind(settings))
+    whole = verified(code=0)
+    done: list[int] = []
+
+    async def stops(settings: Settings, selection: Selection, part: Part, on_read: OnRead) -> ReplayReport:
+        if len(done) == 5:
+            raise BrokerUnavailable("the broker went away")
+        done.append(part.partition)
+        return await replay_part(settings, selection, part, on_read)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("pml.streams.replay.workers.replay_part", stops)
+        stopped = CliRunner().invoke(app, ["replay", "--verify", "--json"])
+    assert stopped.exit_code == 4
+    assert "5 of 12 partitions are done; --resume goes on there" in stopped.stderr
+
+    answer = CliRunner().invoke(app, ["replay", "--verify", "--json", "--resume"])
+    assert answer.exit_code == 0, answer.output
+    report = orjson.loads(answer.stdout)
+    assert report["partitions_done_before"] == 5
+    assert {item["projection"]: item for item in report["projections"]} == whole
+    assert [*(tmp_path / "replay").iterdir()] == []
+
+    again = CliRunner().invoke(app, ["replay", "--verify", "--json", "--resume"])
+    assert orjson.loads(again.stdout)["partitions_done_before"] == 0
+    refused = CliRunner().invoke(app, ["replay", "--from", "log.jsonl", "--resume"])
+    assert refused.exit_code == 2

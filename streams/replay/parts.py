@@ -1,0 +1,139 @@
+"""A replay by partitions: each is read, folded and compared for itself, in whatever process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from pml.clickhouse.client import Store
+from pml.clickhouse.replay import stored_counts, stored_rows
+from pml.streams.connection import store_url
+from pml.streams.replay.accounts import AccountsReplay
+from pml.streams.replay.live import live_metrics, live_sessions, of_partition, sink_committed
+from pml.streams.replay.play import Folds, ReplayReport, replay
+from pml.streams.replay.rows import RowsReplay
+from pml.streams.replay.selection import CLICKHOUSE, Selection
+from pml.streams.replay.sessions import SessionsReplay
+from pml.streams.replay.sources import Batches, OnRead, log_spans, read_log, read_store, within
+from pml.streams.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What the running roles hold, of all partitions or of one.
+
+    `sessions` are control records by their keys, `metrics` values by partition, `committed` offsets that the
+    sink takes next by partition.
+    """
+
+    sessions: Mapping[bytes, bytes] = field(default_factory=dict)
+    metrics: Mapping[int, bytes] = field(default_factory=dict)
+    committed: Mapping[int, int] = field(default_factory=dict)
+
+    def of(self, partition: int) -> Live:
+        """What is held of one partition."""
+        return Live(
+            of_partition(self.sessions, partition),
+            {number: value for number, value in self.metrics.items() if number == partition},
+            {number: offset for number, offset in self.committed.items() if number == partition},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One partition of a source: which offsets are read of the log, about how many records, what is live."""
+
+    partition: int
+    offsets: range
+    records: int
+    live: Live
+
+
+async def read_live(settings: Settings, selection: Selection) -> Live:
+    """What the selection is compared with; nothing where it is not.
+
+    Raises:
+        BrokerUnavailable: no broker answers.
+    """
+    if not selection.verify:
+        return Live()
+    return Live(
+        await live_sessions(settings, selection.session),
+        await live_metrics(settings) if selection.has_totals else {},
+        await sink_committed(settings) if selection.source != CLICKHOUSE else {},
+    )
+
+
+async def parts_of(settings: Settings, selection: Selection) -> list[Part]:
+    """The parts of a selection of the log or the store, those with the most records first.
+
+    Raises:
+        BrokerUnavailable, StoreUnavailable: what is read does not answer.
+    """
+    # The live tables first: whatever they hold then is in the log that is read after them.
+    live = await read_live(settings, selection)
+    spans, counts = await _sizes(settings, selection)
+    parts = [
+        Part(number, spans.get(number, range(0)), counts.get(number, 0), live.of(number))
+        for number in selection.partitions
+    ]
+    return sorted(parts, key=lambda part: -part.records)
+
+
+async def replay_part(settings: Settings, selection: Selection, part: Part, on_read: OnRead) -> ReplayReport:
+    """Read, fold and compare one part.
+
+    Raises:
+        BrokerUnavailable, StoreUnavailable, LogCorrupted: as the source and the store do.
+    """
+    with ExitStack() as open_until_end:
+        store = _store(settings, selection, open_until_end)
+        folds = folds_of(selection, part.live, store)
+        source = _source(settings, selection, part, store, on_read)
+        read = within(source, selection.since_ms, selection.until_ms)
+        return await replay(read, folds, selection.session)
+
+
+def folds_of(selection: Selection, live: Live, store: Store | None) -> Folds:
+    """What a selection is folded into; rows are compared where there is a `store` that is not its source."""
+    sessions = SessionsReplay(live.sessions, whole=selection.whole)
+    counted = selection.has_totals and (selection.verify or live.metrics)
+    accounts = AccountsReplay(live.metrics) if counted else None
+    if store is None or selection.source == CLICKHOUSE:
+        return Folds(sessions, accounts)
+    rows = RowsReplay(
+        lambda number, first, last: stored_rows(store, number, first, last, selection.session),
+        live.committed,
+        whole=selection.whole,
+    )
+    return Folds(sessions, accounts, rows)
+
+
+def _store(settings: Settings, selection: Selection, stack: ExitStack) -> Store | None:
+    if not selection.verify and selection.source != CLICKHOUSE:
+        return None
+    return stack.enter_context(Store.connect(store_url(settings), settings.clickhouse.database))
+
+
+def _source(
+    settings: Settings, selection: Selection, part: Part, store: Store | None, on_read: OnRead
+) -> Batches:
+    if selection.source == CLICKHOUSE:
+        assert store is not None
+        return read_store(store, part.partition, on_read)
+    return read_log(settings, part.partition, part.offsets, on_read)
+
+
+async def _sizes(settings: Settings, selection: Selection) -> tuple[dict[int, range], dict[int, int]]:
+    """The offsets of each partition, and about how many records it has."""
+    if selection.source == CLICKHOUSE:
+        return {}, await asyncio.to_thread(_counts, settings)
+    spans = await log_spans(settings, selection.partitions)
+    return spans, {number: len(span) for number, span in spans.items()}
+
+
+def _counts(settings: Settings) -> dict[int, int]:
+    with Store.connect(store_url(settings), settings.clickhouse.database) as store:
+        return stored_counts(store)

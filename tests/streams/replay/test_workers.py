@@ -1,0 +1,57 @@
+"""How many processes a replay takes, and that none of them is left."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pml.streams.replay.parts import Live, Part
+from pml.streams.replay.selection import KAFKA, Selection
+from pml.streams.replay.workers import Hearers, processors, replay_parts, workers_for
+from pml.streams.settings import Settings
+
+WAIT_S = 60
+
+
+def parts(*records: int) -> list[Part]:
+    return [Part(number, range(count), count, Live()) for number, count in enumerate(records)]
+
+
+@pytest.mark.parametrize(
+    ("records", "most", "expected"),
+    [((), 8, 1), ((10, 10), 8, 1), ((15_000, 25_000), 8, 2), ((500_000,), 8, 1), ((90_000,) * 12, 2, 2)],
+)
+def test_a_process_must_be_worth_its_beginning(records: tuple[int, ...], most: int, expected: int) -> None:
+    assert workers_for(parts(*records), most) == expected
+    assert processors() >= 1
+
+
+async def test_none_is_left_of_a_replay_that_is_given_up(tmp_path: Path) -> None:
+    """Its broker takes connections and says nothing: without being told, a process would wait for it."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        settings = Settings.load(data_dir=tmp_path, kafka={"bootstrap_servers": address})
+        hearers = Hearers(lambda *_: None, lambda _: None)
+        before = {*psutil.Process().children(recursive=True)}
+        replaying = asyncio.create_task(replay_parts(settings, Selection(KAFKA), parts(1, 1, 1), 2, hearers))
+        silent.settimeout(WAIT_S)
+        connection, _ = await asyncio.to_thread(silent.accept)
+        began = {*psutil.Process().children(recursive=True)} - before
+        assert began
+        replaying.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(replaying, WAIT_S)
+        connection.close()
+    assert [process for process in began if _works(process)] == []
+
+
+def _works(process: psutil.Process) -> bool:
+    """Whether it is one of the pool; the resource tracker of `multiprocessing` stays."""
+    try:
+        return process.is_running() and not any("resource_tracker" in part for part in process.cmdline())
+    except psutil.NoSuchProcess:
+        return False
