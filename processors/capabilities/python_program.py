@@ -276,7 +276,7 @@ class _Reader:
             case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _OPERATORS:
                 return self._operation(tree, operator, (left, right))
             case ast.BoolOp(op=operator, values=values):
-                return self._operation(tree, operator, values)
+                return self._logic(self._operation(tree, operator, values))
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return Operation("not", (self._expression(operand),), **at)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -306,7 +306,14 @@ class _Reader:
         pure = not any(isinstance(part, _IMPURE) for part in ast.walk(tree))
         return Native(named(tree), tuple(sorted(read - bound)), inner, pure, **self._at(tree))
 
-    def _operation(self, tree: ast.expr, operator: ast.AST, operands: Iterable[ast.expr]) -> Expression:
+    def _logic(self, found: Operation) -> Operation:
+        """`(a and b) and c` is `a and b and c`, as it is read where operators have two operands."""
+        first, *others = found.operands
+        if isinstance(first, Operation) and first.operator == found.operator:
+            return replace(found, operands=(*first.operands, *others))
+        return found
+
+    def _operation(self, tree: ast.expr, operator: ast.AST, operands: Iterable[ast.expr]) -> Operation:
         found = tuple(map(self._expression, operands))
         return Operation(_OPERATORS[type(operator)], found, **self._at(tree))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from pml.processors.capabilities.analysing import structure_of
@@ -16,3 +17,21 @@ def test_the_same_program_has_the_same_structure_in_both_languages(program: Writ
     typescript = short(structure_of(program.typescript, "typescript"))
 
     assert python == typescript
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "(a.x and a.y) and a.z",
+        "a.x and a.y and a.z",
+        "a.x and (a.y and a.z)",
+        "((a.x or a.y) or a.z) or a.w",
+        "((a.x or a.y) and a.z) and a.w",
+        "(a.x and a.y) or a.z",
+    ],
+)
+def test_parentheses_that_say_nothing_are_no_part_of_the_structure(condition: str) -> None:
+    python = f"a = await mcp.s.one()\nif {condition}:\n    await mcp.s.two()\nreturn a\n"
+    symbols = condition.replace(" and ", " && ").replace(" or ", " || ")
+    typescript = f"const a = await mcp.s.one();\nif ({symbols}) {{ await mcp.s.two(); }}\nreturn a;\n"
+    assert short(structure_of(python, "python")) == short(structure_of(typescript, "typescript"))
