@@ -11,6 +11,7 @@ from pml.clickhouse.client import Store
 from pml.clickhouse.replay import stored_counts, stored_rows
 from pml.streams.connection import store_url
 from pml.streams.replay.accounts import AccountsReplay
+from pml.streams.replay.derived import DerivedReplay
 from pml.streams.replay.live import live_metrics, live_sessions, of_partition, sink_committed
 from pml.streams.replay.play import Folds, ReplayReport, replay
 from pml.streams.replay.rows import RowsReplay
@@ -62,7 +63,7 @@ async def read_live(settings: Settings, selection: Selection) -> Live:
     return Live(
         await live_sessions(settings, selection.session),
         await live_metrics(settings) if selection.has_totals else {},
-        await sink_committed(settings) if selection.source != CLICKHOUSE else {},
+        await sink_committed(settings),
     )
 
 
@@ -101,14 +102,17 @@ def folds_of(selection: Selection, live: Live, store: Store | None) -> Folds:
     sessions = SessionsReplay(live.sessions, whole=selection.whole)
     counted = selection.has_totals and (selection.verify or live.metrics)
     accounts = AccountsReplay(live.metrics) if counted else None
-    if store is None or selection.source == CLICKHOUSE:
+    if store is None or not selection.verify:
         return Folds(sessions, accounts)
+    derived = DerivedReplay(store, live.committed, selection.session)
+    if selection.source == CLICKHOUSE:
+        return Folds(sessions, accounts, derived=derived)
     rows = RowsReplay(
         lambda number, first, last: stored_rows(store, number, first, last, selection.session),
         live.committed,
         whole=selection.whole,
     )
-    return Folds(sessions, accounts, rows)
+    return Folds(sessions, accounts, rows, derived)
 
 
 def _store(settings: Settings, selection: Selection, stack: ExitStack) -> Store | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from pml.streams.replay.accounts import AccountsReplay
+from pml.streams.replay.derived import DerivedReplay
 from pml.streams.replay.report import Comparison
 from pml.streams.replay.rows import RowsReplay
 from pml.streams.replay.sessions import SessionsReplay
@@ -19,7 +20,6 @@ NOT_REBUILT = (
     "thresholds",
     "branches, capabilities and edges",
     "how often models are right",
-    "tables that ClickHouse derives from events_raw",
 )
 # So many objects come to be before the collector looks for cycles: an event makes hundreds, and no cycle.
 COLLECTED_AFTER = 200_000
@@ -56,11 +56,12 @@ class ReplayReport:
 
 @dataclass(frozen=True, slots=True)
 class Folds:
-    """What is folded: sessions always, accounts and rows where there is something to compare them with."""
+    """What is folded: sessions always, the others where there is something to compare them with."""
 
     sessions: SessionsReplay
     accounts: AccountsReplay | None = None
     rows: RowsReplay | None = None
+    derived: DerivedReplay | None = None
 
     async def take(self, entry: LogEntry) -> None:
         """Fold one event."""
@@ -70,8 +71,9 @@ class Folds:
         if self.rows is not None and self.rows.fold(entry):
             await asyncio.to_thread(self.rows.compare, entry.partition)
 
-    async def finish(self, last_offsets: Mapping[int, int]) -> list[Comparison]:
-        """What came of it; `last_offsets` says how far each partition was read."""
+    async def finish(self, spans: Mapping[int, Sequence[int]]) -> list[Comparison]:
+        """What came of it; `spans` are the first and last offset of each partition that was read."""
+        last_offsets = {partition: last for partition, (_, last) in spans.items()}
         self.sessions.finish()
         found = [self.sessions.comparison]
         if self.accounts is not None:
@@ -80,6 +82,9 @@ class Folds:
         if self.rows is not None:
             await asyncio.to_thread(self.rows.finish, last_offsets)
             found.append(self.rows.comparison)
+        if self.derived is not None:
+            await asyncio.to_thread(self.derived.finish, spans)
+            found.append(self.derived.comparison)
         return found
 
 
@@ -106,7 +111,7 @@ async def replay(source: Batches, folds: Folds, session: tuple[str, str] | None 
                 report.offsets.setdefault(entry.partition, [offset, offset])[1] = offset
                 await folds.take(entry)
     log.folded = log.compared = report.events
-    report.comparisons += await folds.finish({number: span[1] for number, span in report.offsets.items()})
+    report.comparisons += await folds.finish(report.offsets)
     return report
 
 

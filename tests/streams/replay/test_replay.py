@@ -36,6 +36,8 @@ from tests.log_writer import LogWriter, run_completed, run_started, task_complet
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 WAIT_S = 60
+# Of each of the two runs: its begin and its end, a task, an episode.
+DERIVED_ROWS = 8
 RUN = (run_started(), task_started(), task_completed(), run_completed())
 
 
@@ -55,6 +57,7 @@ def settings(
     asyncio.run(ensure_topics(settings))
     with Store.connect(clickhouse_url, database) as store:
         migrate(store)
+        store.command("ALTER TABLE episodes_raw MODIFY TTL toDateTime(timestamp) + INTERVAL 10000 DAY")
         yield settings
         store.command(f"DROP DATABASE {database} SYNC", use_database=False)
 
@@ -119,6 +122,7 @@ def test_what_is_altered_is_named(settings: Settings, tmp_path: Path) -> None:
     events, places = asyncio.run(leave_behind(settings))
     whole = verified(code=0)
     assert [whole[name]["compared"] for name in ("sessions", "clickhouse")] == [2, len(events)]
+    assert (whole["derived"]["verdict"], whole["derived"]["compared"]) == ("same", DERIVED_ROWS)
 
     copy = tmp_path / "log.jsonl"
     dumped = CliRunner().invoke(app, ["events", "dump", "--json"])
@@ -128,6 +132,7 @@ def test_what_is_altered_is_named(settings: Settings, tmp_path: Path) -> None:
 
     from_store = verified("--from", "clickhouse", code=0)
     assert (from_store["sessions"]["compared"], from_store["sessions"]["verdict"]) == (2, "same")
+    assert (from_store["derived"]["compared"], from_store["derived"]["verdict"]) == (DERIVED_ROWS, "same")
     assert verified("--workers", "2", code=0) == verified("--workers", "1", code=0) == whole
     late = verified("--since", "2100-01-01", code=0)
     assert {item["folded"] for item in late.values()} == {0}

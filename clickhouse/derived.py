@@ -1,0 +1,170 @@
+"""What ClickHouse derives from the stored events, beside what its views make of them now, for a replay."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from pml.clickhouse.client import Limits, Store
+from pml.clickhouse.rows import EVENTS_TABLE
+
+# Of both sides so many rows are in memory at once.
+WINDOW_OFFSETS = 50_000
+_LIMITS = Limits(time_s=300.0, memory_bytes=4 << 30)
+_EXPIRES = re.compile(r"\bTTL (.+?)(?= SETTINGS |$)")
+_TARGET = re.compile(r"\bTO (?:`?\w+`?\.)?`?(\w+)`?")
+_KEY = ("partition", "log_offset")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A materialized view over the events.
+
+    `table` is what it fills, `columns` are those of its `query`, `expires` is when a row may be gone, in SQL
+    over these columns; empty where rows stay.
+    """
+
+    name: str
+    table: str
+    query: str
+    columns: tuple[str, ...]
+    expires: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Offsets `first` to `last` (included) of a partition; with `session` (tenant, session) only its rows."""
+
+    partition: int
+    first: int
+    last: int
+    session: tuple[str, str] | None = None
+
+    @property
+    def condition(self) -> str:
+        """Where a row lies in it."""
+        told = "partition = {partition:UInt16} AND log_offset BETWEEN {first:UInt64} AND {last:UInt64}"
+        if self.session is None:
+            return told
+        return f"{told} AND tenant = {{tenant:String}} AND session_id = {{session:String}}"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the condition names."""
+        told = {"partition": self.partition, "first": self.first, "last": self.last}
+        if self.session is None:
+            return told
+        return {**told, "tenant": self.session[0], "session": self.session[1]}
+
+
+@dataclass(frozen=True, slots=True)
+class Odd:
+    """Rows that are on one side only: how many, and the first offset of one."""
+
+    count: int
+    first: int
+
+
+def derived_tables(store: Store) -> dict[str, tuple[View, ...]]:
+    """The views over the events that this database has, by the table that they fill.
+
+    Raises:
+        StoreUnavailable, QueryError
+    """
+    sql = (
+        "SELECT name, create_table_query, as_select, engine = 'MaterializedView' FROM system.tables "
+        "WHERE database = currentDatabase() ORDER BY name"
+    )
+    tables = store.query(sql).rows
+    expires = {name: _EXPIRES.findall(create) for name, create, *_ in tables}
+    views: list[View] = []
+    for name, create, query, materialized in tables:
+        if materialized and EVENTS_TABLE in query:
+            target = _TARGET.findall(create)[0]
+            views.append(View(name, target, query, _columns(store, query), "".join(expires[target])))
+    views.sort(key=lambda view: view.table)
+    return {table: tuple(found) for table, found in groupby(views, key=lambda view: view.table)}
+
+
+def oldest_event(store: Store, partition: int) -> int:
+    """The first offset of a partition whose event is still stored; 0 where there is none.
+
+    Raises:
+        StoreUnavailable, QueryError
+    """
+    sql = f"SELECT min(log_offset) FROM {EVENTS_TABLE} WHERE partition = {{partition:UInt16}}"
+    return int(store.query(sql, {"partition": partition}).rows[0][0])
+
+
+def made(store: Store, view: View, window: Window) -> int:
+    """How many rows a view makes of the events there that cannot have expired.
+
+    Raises:
+        StoreUnavailable, QueryError
+    """
+    found = _ask(store, f"SELECT uniqExact(partition, log_offset) FROM {_expected(view)} AS made", window)
+    return int(found[0][0])
+
+
+def missing(store: Store, view: View, window: Window) -> Odd:
+    """Rows that a view makes of the events and the table has not, or has otherwise.
+
+    Raises:
+        StoreUnavailable, QueryError
+    """
+    columns = ", ".join(view.columns)
+    return _odd(store, f"SELECT {columns} FROM {_expected(view)} AS made", f"{_kept(view, columns)}", window)
+
+
+def surplus(store: Store, views: Sequence[View], window: Window) -> Odd:
+    """Rows of a table that none of its views makes of the events, which are stored shorter than some rows.
+
+    Raises:
+        StoreUnavailable, QueryError
+    """
+    key = ", ".join(_KEY)
+    made_by_all = " UNION ALL ".join(
+        f"SELECT {key} FROM {_expected(replace(view, expires=''))} AS made" for view in views
+    )
+    return _odd(store, _kept(views[0], key), f"SELECT {key} FROM ({made_by_all})", window)
+
+
+def both_rows(
+    store: Store, view: View, partition: int, offset: int
+) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
+    """The row at an offset as a view makes it, and as the table has it; None where there is none.
+
+    Raises:
+        StoreUnavailable, QueryError
+    """
+    window, columns = Window(partition, offset, offset), ", ".join(view.columns)
+    sides = (f"SELECT {columns} FROM {_expected(view)} AS made", _kept(view, columns))
+    rows = [_ask(store, f"{side} LIMIT 1", window) for side in sides]
+    expected, found = (dict(zip(view.columns, side[0], strict=True)) if side else None for side in rows)
+    return expected, found
+
+
+def _columns(store: Store, query: str) -> tuple[str, ...]:
+    return store.query(f"SELECT * FROM ({query}) LIMIT 0").columns
+
+
+def _expected(view: View) -> str:
+    kept = f" AND {view.expires} > now()" if view.expires else ""
+    return f"(SELECT * FROM ({view.query}) AS rows WHERE {{condition}}{kept})"
+
+
+def _kept(view: View, columns: str) -> str:
+    return f"SELECT {columns} FROM {view.table} FINAL WHERE {{condition}}"
+
+
+def _odd(store: Store, one: str, other: str, window: Window) -> Odd:
+    sql = f"SELECT count(), min(log_offset) FROM ({one} EXCEPT {other})"
+    count, first = _ask(store, sql, window)[0]
+    return Odd(int(count), int(first))
+
+
+def _ask(store: Store, sql: str, window: Window) -> list[list[Any]]:
+    return store.query(sql.replace("{condition}", window.condition), window.parameters, _LIMITS).rows
