@@ -10,7 +10,9 @@ from pml.processors.workflow import conditions, references
 from pml.schemas.workflow import (
     Argument,
     Condition,
+    LiteralValue,
     Options,
+    Parameter,
     Reference,
     Task,
     Workflow,
@@ -22,6 +24,7 @@ OTHERWISE = "case:default"
 """The outcome of a decision that has no branch of its own for what came out."""
 
 NOTHING: Mapping[str, Sequence[int]] = MappingProxyType({})
+_NOTHING_READ: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +80,8 @@ def references_of(task: Task) -> frozenset[str]:
 
 def read_by(argument: Argument | None) -> frozenset[str]:
     """The tasks whose results an argument reads, if there is one."""
-    if argument is None:
-        return frozenset()
+    if argument is None or isinstance(argument, (LiteralValue, Parameter)):
+        return _NOTHING_READ  # what most arguments are, and most of the time of a graph that is built
     named = (references.nodes_of(leaf.expression) for leaf in leaves(argument) if isinstance(leaf, Reference))
     computed = (conditions.nodes_of(item.text) - {conditions.CONTEXT} for item in expressions_in(argument))
     return frozenset().union(*named, *computed)
@@ -86,10 +89,14 @@ def read_by(argument: Argument | None) -> frozenset[str]:
 
 def dependencies(workflow: Workflow) -> dict[str, frozenset[str]]:
     """What each task waits for: what it names, what it reads, and what its conditions read."""
+    return _dependencies(workflow, {task.id: references_of(task) for task in workflow.tasks})
+
+
+def _dependencies(workflow: Workflow, read: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
     reads = {item.id: _reads(workflow, item.expression) for item in workflow.decisions}
     return {
         task.id: frozenset(task.depends_on).union(
-            references_of(task), *(reads.get(condition.node, frozenset()) for condition in task.condition)
+            read[task.id], *(reads.get(condition.node, frozenset()) for condition in task.condition)
         )
         for task in workflow.tasks
     }
@@ -129,13 +136,14 @@ def build(workflow: Workflow, kept: Mapping[str, Sequence[int]] = NOTHING, plan:
         kept: layer and plan of those that stay from before; what is new comes in the layers after them.
         plan: the number of the plan that wrote down what is new.
     """
-    waits = dependencies(workflow)
+    read = {task.id: references_of(task) for task in workflow.tasks}
+    waits = _dependencies(workflow, read)
     new = {name: needed - kept.keys() for name, needed in waits.items() if name not in kept}
     numbers = layer_numbers(new)
     assert numbers is not None, "a workflow with a cycle is refused before it comes here"
     first = 1 + max((kept[name][0] for name in waits if name in kept), default=-1)
     places = {name: kept[name] if name in kept else (first + numbers[name], plan) for name in waits}
-    nodes = {task.id: _node(task, waits[task.id], *places[task.id]) for task in workflow.tasks}
+    nodes = {task.id: _node(task, waits[task.id], read[task.id], *places[task.id]) for task in workflow.tasks}
     decisions = {
         item.id: DecisionNode(
             item.id,
@@ -165,13 +173,13 @@ def grown(graph: Graph, workflow: Workflow, plan: int) -> Graph:
     )
 
 
-def _node(task: Task, waits: frozenset[str], layer: int, plan: int) -> Node:
+def _node(task: Task, waits: frozenset[str], read: frozenset[str], layer: int, plan: int) -> Node:
     return Node(
         id=task.id,
         tool=task.tool or "",
         arguments=task.arguments,
         depends_on=waits,
-        references=references_of(task),
+        references=read,
         conditions=task.condition,
         timeout_ms=None if task.timeout_s is None else round(task.timeout_s * 1_000),
         safe_to_fail=task.safe_to_fail,

@@ -59,7 +59,9 @@ class Unreadable:
 
 
 Entry = LogEntry | Unreadable
-Batches = AsyncIterator[list[Entry]]
+Batches = AsyncIterator[Iterable[Entry]]
+"""Read at once, but decoded one after the other: an entry that is folded and gone before the next one comes
+never leaves the processor's caches, which is worth a quarter of a replay."""
 OnRead = Callable[[int], None]
 """Is told how many more records, rows or lines were read."""
 
@@ -136,7 +138,7 @@ async def read_store(store: Store, partition: int, on_read: OnRead = unheard) ->
     after = BEFORE_ALL
     while rows := await asyncio.to_thread(stored_page, store, partition, after, PAGE_EVENTS):
         on_read(len(rows))
-        yield [_stored_entry(row) for row in rows]
+        yield map(_stored_entry, rows)
         after = rows[-1][1]
 
 
@@ -170,7 +172,7 @@ async def within(source: Batches, since_ms: int | None, until_ms: int | None) ->
 
     everything = since_ms is None and until_ms is None
     async for entries in source:
-        yield entries if everything else [entry for entry in entries if lies_within(entry)]
+        yield entries if everything else filter(lies_within, entries)
 
 
 async def log_spans(settings: Settings, partitions: Iterable[int]) -> dict[int, range]:
@@ -197,7 +199,7 @@ async def read_log(settings: Settings, partition: int, offsets: range, on_read: 
     async with _tails(settings) as tail:
         async for records in tail.read(settings.topics.events, partition, offsets.start, offsets.stop):
             on_read(len(records))
-            yield [_read_record(partition, record) for record in records if counted(record)]
+            yield (_read_record(partition, record) for record in records if counted(record))
 
 
 @asynccontextmanager
