@@ -112,7 +112,8 @@ async def _parts(
                 Hearers(finished, told),
             )
         except BaseException:
-            note(f"{len(done)} of {len(parts) + resumed} partitions are done; --resume goes on there")
+            if done:
+                note(f"{len(done)} of {len(parts) + resumed} partitions are done; --resume goes on there")
             raise
     checkpoint.remove()
     report = merged(done[number] for number in sorted(done))
@@ -193,8 +194,6 @@ def _time_ms(text: str | None, option: str) -> int | None:
 
 
 def _print(report: ReplayReport) -> None:
-    from pml.streams.replay.play import NOT_REBUILT
-
     rows = [
         (item.projection, item.folded, item.compared, item.differences, item.verdict)
         for item in report.comparisons
@@ -205,4 +204,4 @@ def _print(report: ReplayReport) -> None:
             typer.echo(f"{item.projection}: {text}")
         if item.first is not None:
             typer.echo(f"first difference of {item.first.line()}")
-    typer.echo(f"{report.events} events read; not rebuilt: {', '.join(NOT_REBUILT)}")
+    typer.echo(f"{report.events} events read")

@@ -1,4 +1,4 @@
-"""What the running roles hold now: the newest values of their compacted changelogs, the sink's offsets."""
+"""What the running roles hold now: the newest values of their compacted changelogs, and committed offsets."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from pml.schemas.identifiers import session_key
 from pml.schemas.topics import SESSION_PARTITIONS
+from pml.streams.compacted import newest_values
 from pml.streams.connection import client_options
-from pml.streams.log.tail import Tails
 from pml.streams.orchestrator.table import NAME as SESSIONS
 from pml.streams.orchestrator.table import partition_prefix
 from pml.streams.projections.table import changelog_topic, partition_of
+from pml.streams.projections.thresholds.table import changelog_topic as learned_changelog
 from pml.streams.reachability import broker_errors
 from pml.streams.settings import Settings
 from pml.streams.sources import opened
@@ -48,8 +49,8 @@ def of_partition(records: Mapping[bytes, bytes], partition: int) -> dict[bytes, 
     return {key: value for key, value in records.items() if key.startswith(beginning)}
 
 
-async def sink_committed(settings: Settings) -> dict[int, int]:
-    """The offset that the sink takes next, of each partition that it ever committed.
+async def committed(settings: Settings, role: str) -> dict[int, int]:
+    """The offset that a role takes next of the log, of each partition that it ever committed.
 
     Raises:
         BrokerUnavailable: no broker answers.
@@ -58,33 +59,27 @@ async def sink_committed(settings: Settings) -> dict[int, int]:
     async with broker_errors(settings):
         try:
             await admin.start()
-            places = await admin.list_consumer_group_offsets(settings.group("sink"))
+            places = await admin.list_consumer_group_offsets(settings.group(role))
         finally:
             await admin.close()
     topic = settings.topics.events
     return {pair.partition: place.offset for pair, place in places.items() if pair.topic == topic}
 
 
+async def live_learned(settings: Settings) -> dict[bytes, bytes]:
+    """The table of what was learned: rows by their keys, and how far each partition was read.
+
+    Raises:
+        BrokerUnavailable: no broker answers.
+    """
+    return await _newest(settings, learned_changelog(settings))
+
+
 async def _newest(settings: Settings, topic: str) -> dict[bytes, bytes]:
     """The newest value of each key that has one; nothing where the role never made its topic."""
     if not await _exists(settings, topic):
         return {}
-    tails = Tails(client_options(settings))
-    await tails.start()
-    values: dict[bytes, bytes] = {}
-    try:
-        pairs = [(topic, number) for number in range(SESSION_PARTITIONS)]
-        starts, ends = await tails.beginnings(pairs), await tails.ends(pairs)
-        for pair in pairs:
-            async for records in tails.read(*pair, starts[pair], ends[pair]):
-                for record in records:
-                    if record.value is None:
-                        values.pop(record.key, None)
-                    else:
-                        values[record.key] = record.value
-    finally:
-        await tails.stop()
-    return values
+    return await newest_values(settings, topic, SESSION_PARTITIONS)
 
 
 async def _exists(settings: Settings, topic: str) -> bool:

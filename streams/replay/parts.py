@@ -5,19 +5,32 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pml.clickhouse.client import Store
 from pml.clickhouse.replay import stored_counts, stored_rows
+from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.connection import store_url
+from pml.streams.projections.thresholds.table import ROLE, subject_of
 from pml.streams.replay.accounts import AccountsReplay
 from pml.streams.replay.derived import DerivedReplay
-from pml.streams.replay.live import live_metrics, live_sessions, of_partition, sink_committed
+from pml.streams.replay.learned import LearnedReplay
+from pml.streams.replay.lessons import LessonsReplay
+from pml.streams.replay.live import committed, live_learned, live_metrics, live_sessions, of_partition
 from pml.streams.replay.play import Folds, ReplayReport, replay
+from pml.streams.replay.report import Comparison
 from pml.streams.replay.rows import RowsReplay
-from pml.streams.replay.selection import CLICKHOUSE, Selection
+from pml.streams.replay.selection import CLICKHOUSE, KAFKA, Selection
 from pml.streams.replay.sessions import SessionsReplay
-from pml.streams.replay.sources import Batches, OnRead, log_spans, read_log, read_store, within
+from pml.streams.replay.sources import (
+    Batches,
+    OnRead,
+    read_log,
+    read_records,
+    read_store,
+    topic_spans,
+    within,
+)
 from pml.streams.settings import Settings
 
 
@@ -25,20 +38,25 @@ from pml.streams.settings import Settings
 class Live:
     """What the running roles hold, of all partitions or of one.
 
-    `sessions` are control records by their keys, `metrics` values by partition, `committed` offsets that the
-    sink takes next by partition.
+    `sessions` are control records by their keys, `metrics` values by partition, `committed` and `taught`
+    the offsets that sink and thresholds take next by partition, `learned` rows by their keys, `lessons` the
+    offsets that each partition of lessons holds.
     """
 
     sessions: Mapping[bytes, bytes] = field(default_factory=dict)
     metrics: Mapping[int, bytes] = field(default_factory=dict)
     committed: Mapping[int, int] = field(default_factory=dict)
+    taught: Mapping[int, int] = field(default_factory=dict)
+    learned: Mapping[bytes, bytes] = field(default_factory=dict)
+    lessons: Mapping[int, range] = field(default_factory=dict)
 
     def of(self, partition: int) -> Live:
-        """What is held of one partition."""
-        return Live(
-            of_partition(self.sessions, partition),
-            {number: value for number, value in self.metrics.items() if number == partition},
-            {number: offset for number, offset in self.committed.items() if number == partition},
+        """What is held of one partition, and the lessons of all."""
+        return replace(
+            self,
+            sessions=of_partition(self.sessions, partition),
+            metrics={number: value for number, value in self.metrics.items() if number == partition},
+            learned={key: value for key, value in self.learned.items() if subject_of(key)[0] == partition},
         )
 
 
@@ -60,11 +78,19 @@ async def read_live(settings: Settings, selection: Selection) -> Live:
     """
     if not selection.verify:
         return Live()
-    return Live(
-        await live_sessions(settings, selection.session),
-        await live_metrics(settings) if selection.has_totals else {},
-        await sink_committed(settings),
+    live = Live(
+        sessions=await live_sessions(settings, selection.session),
+        committed=await committed(settings, "sink"),
     )
+    if not selection.has_totals:
+        return live
+    live = replace(live, metrics=await live_metrics(settings))
+    if selection.source != KAFKA:
+        return live
+    # The rows before the lessons, and these before the log: what is in the one is in the next.
+    learned, taught = await live_learned(settings), await committed(settings, ROLE)
+    spans = await topic_spans(settings, settings.topics.lessons, range(SESSION_PARTITIONS))
+    return replace(live, learned=learned, taught=taught, lessons=spans)
 
 
 async def parts_of(settings: Settings, selection: Selection) -> list[Part]:
@@ -92,9 +118,36 @@ async def replay_part(settings: Settings, selection: Selection, part: Part, on_r
     with ExitStack() as open_until_end:
         store = _store(settings, selection, open_until_end)
         folds = folds_of(selection, part.live, store)
+        if part.live.lessons:
+            taught = part.live.taught.get(part.partition, 0)
+            folds = replace(folds, lessons=LessonsReplay(settings.topics.events, part.partition, taught))
         source = _source(settings, selection, part, store, on_read)
         read = within(source, selection.since_ms, selection.until_ms)
-        return await replay(read, folds, selection.session)
+        report = await replay(read, folds, selection.session)
+        if folds.lessons is not None:
+            report.comparisons += await lessons_compared(settings, part.partition, part.live, folds.lessons)
+        return report
+
+
+async def lessons_compared(
+    settings: Settings, partition: int, live: Live, taught: LessonsReplay
+) -> list[Comparison]:
+    """What events of a partition teach beside all lessons, and what was learned of those of this partition.
+
+    Raises:
+        BrokerUnavailable: no broker answers.
+        LogCorrupted: a lesson or a row of a newer release.
+    """
+    learned = LearnedReplay(partition, live.learned)
+    for number, offsets in live.lessons.items():
+        async for records in read_records(settings, settings.topics.lessons, number, offsets):
+            taught.look(number, (record.value for record in records))
+            if number == partition:
+                learned.fold(records)
+    lost = frozenset(number for number, offsets in live.lessons.items() if offsets.start > 0)
+    taught.finish(lost)
+    learned.finish(lost=partition in lost)
+    return [taught.comparison, learned.comparison]
 
 
 def folds_of(selection: Selection, live: Live, store: Store | None) -> Folds:
@@ -134,7 +187,7 @@ async def _sizes(settings: Settings, selection: Selection) -> tuple[dict[int, ra
     """The offsets of each partition, and about how many records it has."""
     if selection.source == CLICKHOUSE:
         return {}, await asyncio.to_thread(_counts, settings)
-    spans = await log_spans(settings, selection.partitions)
+    spans = await topic_spans(settings, settings.topics.events, selection.partitions)
     return spans, {number: len(span) for number, span in spans.items()}
 
 

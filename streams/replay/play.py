@@ -11,16 +11,12 @@ from typing import Any
 
 from pml.streams.replay.accounts import AccountsReplay
 from pml.streams.replay.derived import DerivedReplay
+from pml.streams.replay.lessons import LessonsReplay
 from pml.streams.replay.report import Comparison
 from pml.streams.replay.rows import RowsReplay
 from pml.streams.replay.sessions import SessionsReplay
 from pml.streams.replay.sources import Batches, LogEntry, Unreadable
 
-NOT_REBUILT = (
-    "thresholds",
-    "branches, capabilities and edges",
-    "how often models are right",
-)
 # So many objects come to be before the collector looks for cycles: an event makes hundreds, and no cycle.
 COLLECTED_AFTER = 200_000
 
@@ -50,7 +46,6 @@ class ReplayReport:
             "same": self.same,
             "partitions_done_before": self.resumed,
             "projections": [comparison.as_dict() for comparison in self.comparisons],
-            "not_rebuilt": list(NOT_REBUILT),
         }
 
 
@@ -62,12 +57,15 @@ class Folds:
     accounts: AccountsReplay | None = None
     rows: RowsReplay | None = None
     derived: DerivedReplay | None = None
+    lessons: LessonsReplay | None = None
 
     async def take(self, entry: LogEntry) -> None:
         """Fold one event."""
         self.sessions.fold(entry)
         if self.accounts is not None:
             self.accounts.fold(entry)
+        if self.lessons is not None:
+            self.lessons.fold(entry)
         if self.rows is not None and self.rows.fold(entry):
             await asyncio.to_thread(self.rows.compare, entry.partition)
 

@@ -175,16 +175,16 @@ async def within(source: Batches, since_ms: int | None, until_ms: int | None) ->
         yield entries if everything else filter(lies_within, entries)
 
 
-async def log_spans(settings: Settings, partitions: Iterable[int]) -> dict[int, range]:
-    """The offsets that partitions of the log hold now.
+async def topic_spans(settings: Settings, topic: str, partitions: Iterable[int]) -> dict[int, range]:
+    """The offsets that partitions of a topic hold now.
 
     Raises:
         BrokerUnavailable: no broker answers.
     """
-    pairs = [(settings.topics.events, number) for number in partitions]
+    pairs = [(topic, number) for number in partitions]
     async with _tails(settings) as tail:
         ends, starts = await tail.ends(pairs), await tail.beginnings(pairs)
-    return {number: range(starts[topic, number], ends[topic, number]) for topic, number in pairs}
+    return {number: range(starts[topic, number], ends[topic, number]) for _, number in pairs}
 
 
 async def read_log(settings: Settings, partition: int, offsets: range, on_read: OnRead = unheard) -> Batches:
@@ -196,10 +196,23 @@ async def read_log(settings: Settings, partition: int, offsets: range, on_read: 
         BrokerUnavailable: no broker answers.
         OffsetGone: the log does not hold the first of them any more.
     """
+    async for records in read_records(settings, settings.topics.events, partition, offsets):
+        on_read(len(records))
+        yield (_read_record(partition, record) for record in records if counted(record))
+
+
+async def read_records(
+    settings: Settings, topic: str, partition: int, offsets: range
+) -> AsyncIterator[list[Any]]:
+    """The records of a partition of a topic at these offsets, in lists as they come.
+
+    Raises:
+        BrokerUnavailable: no broker answers.
+        OffsetGone: the topic does not hold the first of them any more.
+    """
     async with _tails(settings) as tail:
-        async for records in tail.read(settings.topics.events, partition, offsets.start, offsets.stop):
-            on_read(len(records))
-            yield (_read_record(partition, record) for record in records if counted(record))
+        async for records in tail.read(topic, partition, offsets.start, offsets.stop):
+            yield records
 
 
 @asynccontextmanager

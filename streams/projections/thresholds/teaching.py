@@ -27,7 +27,9 @@ from pml.schemas.lessons import (
 from pml.streams.dead_letters import Received
 from pml.streams.log.reader import TYPE_HEADER, counted, header
 
-_TYPES = {name.encode(): name for name in OBSERVED | ANALYSED | {STEPPED, PredictionMade.TYPE}}
+TEACHING = OBSERVED | ANALYSED | {STEPPED, PredictionMade.TYPE}
+"""The types of events that can teach something; no other needs to be decoded."""
+_TYPES = {name.encode(): name for name in TEACHING}
 
 
 @dataclass(slots=True)
@@ -59,11 +61,7 @@ def teach(records: Iterable[Received]) -> Taught:
 def _lessons(kind: str, record: Received) -> list[Lesson]:
     source = Coordinate(topic=record.topic, partition=record.partition, offset=record.offset)
     try:
-        fields = upcast(open_envelope(record.value), EVENTS[kind].VERSION).fields
-        at = str(fields["occurred_at"])
-        tenant, data = fields["tenant"], fields["data"]
-        found = [_lesson(subject, said, source, at) for subject, said in _lessons_of(kind, tenant, data)]
-        return [*found, *_of_capabilities(kind, fields, source, at), *_of_models(kind, fields, source, at)]
+        return lessons_of(kind, upcast(open_envelope(record.value), EVENTS[kind].VERSION).fields, source)
     except UnknownMessage as error:
         raise LogCorrupted(
             f"thresholds cannot be learned on at offset {record.offset}: {error.message}; upgrade PML, "
@@ -72,6 +70,23 @@ def _lessons(kind: str, record: Received) -> list[Lesson]:
         ) from error
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise UndecodableRecord(f"{kind} without what its type must say: {error!r}") from None
+
+
+def lessons_of(kind: str, fields: Mapping[str, Any], source: Coordinate) -> list[Lesson]:
+    """What one event teaches, in order.
+
+    Args:
+        kind: its type, one of `TEACHING`.
+        fields: its JSON object.
+        source: where it lies.
+
+    Raises:
+        KeyError, TypeError, AttributeError, ValueError: it does not say what its type must.
+    """
+    at = str(fields["occurred_at"])
+    tenant, data = fields["tenant"], fields["data"]
+    found = [_lesson(subject, said, source, at) for subject, said in _lessons_of(kind, tenant, data)]
+    return [*found, *_of_capabilities(kind, fields, source, at), *_of_models(kind, fields, source, at)]
 
 
 def _lessons_of(kind: str, tenant: str, data: Mapping[str, Any]) -> list[tuple[str, bool | str]]:

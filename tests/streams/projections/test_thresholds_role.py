@@ -19,6 +19,7 @@ from pml.processors.speculation.adaptation import WINDOW, Learning, learn
 from pml.processors.workflow import Catalog, Policy
 from pml.schemas.catalog import Capability, CatalogRecord, Edge, ModelLive, ModelRecord
 from pml.schemas.events import EventData, InternalEnded, PredictionMade
+from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.catalog_topic import publish, read_catalog
 from pml.streams.client import new_id
 from pml.streams.connection import client_options
@@ -33,6 +34,12 @@ from pml.streams.projections.thresholds.reader import (
 )
 from pml.streams.projections.thresholds.role import Thresholds
 from pml.streams.projections.thresholds.table import CHANGELOG, changelog_topic
+from pml.streams.replay.lessons import LessonsReplay
+from pml.streams.replay.parts import lessons_compared, read_live
+from pml.streams.replay.play import Folds, ReplayReport, merged, replay
+from pml.streams.replay.selection import KAFKA, Selection
+from pml.streams.replay.sessions import SessionsReplay
+from pml.streams.replay.sources import read_log, topic_spans
 from pml.streams.settings import Settings
 from pml.streams.topics import ensure_changelog, ensure_topics
 from tests.log_writer import LogWriter, run_completed, speculation_ended
@@ -195,6 +202,7 @@ async def test_a_restart_and_crashes_between_all_steps_count_nothing_twice(setti
             async with projecting(settings):
                 check(await until_learned(settings, total), total)
         (branch,) = await read_branches(settings)
+    assert await again(settings) == {"lessons": "same", "learned": "same"}
     assert (branch.decision_id, branch.outcome, branch.runs, branch.of) == ("d1", "true", total, total)
     assert branch.probability == (total + 1) / (total + 2)
 
@@ -249,10 +257,27 @@ async def test_edges_learn_of_each_run_once_through_crashes(settings: Settings) 
                 assert await asyncio.to_thread(child.wait, WAIT_S) == -signal.SIGKILL, place
             async with projecting(settings):
                 edge = await until_walked(settings, total)
+    assert await again(settings) == {"lessons": "same", "learned": "same"}
     told = (await read_catalog(settings))[EDGE.encode()].data
     assert edge.weight == pytest.approx(1 - 0.2 * 0.9**30)
     assert isinstance(told, Edge)
     assert abs(told.weight - edge.weight) < TELL_FROM
+
+
+async def again(settings: Settings) -> dict[str, str]:
+    """What a replay says of all lessons, and of what was learned from them."""
+    live = await read_live(settings, Selection(KAFKA, verify=True))
+    spans = await topic_spans(settings, settings.topics.events, range(SESSION_PARTITIONS))
+    reports: list[ReplayReport] = []
+    for number, offsets in spans.items():
+        taught = LessonsReplay(settings.topics.events, number, live.taught.get(number, 0))
+        folds = Folds(SessionsReplay({}), lessons=taught)
+        reports.append(await replay(read_log(settings, number, offsets), folds))
+        reports[-1].comparisons += await lessons_compared(settings, number, live, taught)
+    told = {item.projection: item for item in merged(reports).comparisons}
+    assert all(told[name].compared for name in ("lessons", "learned"))
+    assert all(not told[name].notes for name in ("lessons", "learned"))
+    return {name: told[name].verdict for name in ("lessons", "learned")}
 
 
 async def until_walked(settings: Settings, runs: int) -> KnownEdge:
