@@ -99,24 +99,19 @@ def oldest_event(store: Store, partition: int) -> int:
     return int(store.query(sql, {"partition": partition}).rows[0][0])
 
 
-def made(store: Store, view: View, window: Window) -> int:
-    """How many rows a view makes of the events there that cannot have expired.
+def missing(store: Store, view: View, window: Window) -> tuple[int, Odd]:
+    """How many rows a view makes of the events there, and those that the table has not, or has otherwise.
+
+    Rows that may have expired are none of them.
 
     Raises:
         StoreUnavailable, QueryError
     """
-    found = _ask(store, f"SELECT uniqExact(partition, log_offset) FROM {_expected(view)} AS made", window)
-    return int(found[0][0])
-
-
-def missing(store: Store, view: View, window: Window) -> Odd:
-    """Rows that a view makes of the events and the table has not, or has otherwise.
-
-    Raises:
-        StoreUnavailable, QueryError
-    """
-    columns = ", ".join(view.columns)
-    return _odd(store, f"SELECT {columns} FROM {_expected(view)} AS made", f"{_kept(view, columns)}", window)
+    columns, expected = ", ".join(view.columns), _expected(view)
+    odd = f"SELECT {columns} FROM {expected} AS made EXCEPT {_kept(view, columns)}"
+    made = f"SELECT uniqExact(partition, log_offset) FROM {expected} AS made"
+    rows, count, first = _ask(store, f"SELECT ({made}), count(), min(log_offset) FROM ({odd})", window)[0]
+    return int(rows), Odd(int(count), int(first))
 
 
 def surplus(store: Store, views: Sequence[View], window: Window) -> Odd:
@@ -129,7 +124,9 @@ def surplus(store: Store, views: Sequence[View], window: Window) -> Odd:
     made_by_all = " UNION ALL ".join(
         f"SELECT {key} FROM {_expected(replace(view, expires=''))} AS made" for view in views
     )
-    return _odd(store, _kept(views[0], key), f"SELECT {key} FROM ({made_by_all})", window)
+    odd = f"{_kept(views[0], key)} EXCEPT SELECT {key} FROM ({made_by_all})"
+    count, first = _ask(store, f"SELECT count(), min(log_offset) FROM ({odd})", window)[0]
+    return Odd(int(count), int(first))
 
 
 def both_rows(
@@ -158,12 +155,6 @@ def _expected(view: View) -> str:
 
 def _kept(view: View, columns: str) -> str:
     return f"SELECT {columns} FROM {view.table} FINAL WHERE {{condition}}"
-
-
-def _odd(store: Store, one: str, other: str, window: Window) -> Odd:
-    sql = f"SELECT count(), min(log_offset) FROM ({one} EXCEPT {other})"
-    count, first = _ask(store, sql, window)[0]
-    return Odd(int(count), int(first))
 
 
 def _ask(store: Store, sql: str, window: Window) -> list[list[Any]]:

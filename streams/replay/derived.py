@@ -11,8 +11,6 @@ from pml.clickhouse.derived import (
     View,
     Window,
     both_rows,
-    derived_tables,
-    made,
     missing,
     oldest_event,
     surplus,
@@ -27,16 +25,22 @@ class DerivedReplay:
 
     Args:
         store: where they are.
+        tables: the views over the events by the table that they fill (`derived_tables`).
         committed: up to which offset (not included) the sink has committed each partition; what lies behind
             that may just be written.
         session: tenant and name, to compare only its rows.
     """
 
     def __init__(
-        self, store: Store, committed: Mapping[int, int], session: tuple[str, str] | None = None
+        self,
+        store: Store,
+        tables: Mapping[str, Sequence[View]],
+        committed: Mapping[int, int],
+        session: tuple[str, str] | None = None,
     ) -> None:
         self.comparison = Comparison("derived")
         self._store = store
+        self._tables = tables
         self._committed = committed
         self._session = session
 
@@ -46,20 +50,19 @@ class DerivedReplay:
         Raises:
             StoreUnavailable, QueryError
         """
-        tables = derived_tables(self._store)
         for partition, (first, last) in sorted(spans.items()):
             until = min(last + 1, self._committed.get(partition, 0))
             for start in range(max(first, oldest_event(self._store, partition)), until, WINDOW_OFFSETS):
                 end = min(start + WINDOW_OFFSETS, until) - 1
-                self._compare(tables, Window(partition, start, end, self._session))
+                self._compare(Window(partition, start, end, self._session))
 
-    def _compare(self, tables: Mapping[str, Sequence[View]], window: Window) -> None:
-        for table, views in tables.items():
+    def _compare(self, window: Window) -> None:
+        for table, views in self._tables.items():
             for view in views:
-                rows = made(self._store, view, window)
+                rows, odd = missing(self._store, view, window)
                 self.comparison.folded += rows
                 self.comparison.compared += rows
-                self._differs(view, window, missing(self._store, view, window))
+                self._differs(view, window, odd)
             beyond = surplus(self._store, views, window)
             if beyond.count:
                 place = Place(window.partition, beyond.first, table)

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from pml.clickhouse.client import Store
+from pml.clickhouse.derived import View, derived_tables
 from pml.clickhouse.replay import stored_counts, stored_rows
 from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.connection import store_url
@@ -40,7 +41,7 @@ class Live:
 
     `sessions` are control records by their keys, `metrics` values by partition, `committed` and `taught`
     the offsets that sink and thresholds take next by partition, `learned` rows by their keys, `lessons` the
-    offsets that each partition of lessons holds.
+    offsets that each partition of lessons holds, `derived` the views of ClickHouse by the tables they fill.
     """
 
     sessions: Mapping[bytes, bytes] = field(default_factory=dict)
@@ -49,6 +50,7 @@ class Live:
     taught: Mapping[int, int] = field(default_factory=dict)
     learned: Mapping[bytes, bytes] = field(default_factory=dict)
     lessons: Mapping[int, range] = field(default_factory=dict)
+    derived: Mapping[str, tuple[View, ...]] = field(default_factory=dict)
 
     def of(self, partition: int) -> Live:
         """What is held of one partition, and the lessons of all."""
@@ -81,16 +83,27 @@ async def read_live(settings: Settings, selection: Selection) -> Live:
     live = Live(
         sessions=await live_sessions(settings, selection.session),
         committed=await committed(settings, "sink"),
+        derived=await asyncio.to_thread(_derived, settings),
     )
     if not selection.has_totals:
         return live
     live = replace(live, metrics=await live_metrics(settings))
     if selection.source != KAFKA:
         return live
+    taught = await read_lessons(settings)
+    return replace(live, learned=taught.learned, taught=taught.taught, lessons=taught.lessons)
+
+
+async def read_lessons(settings: Settings) -> Live:
+    """What was learned, and where the lessons lie.
+
+    Raises:
+        BrokerUnavailable: no broker answers.
+    """
     # The rows before the lessons, and these before the log: what is in the one is in the next.
     learned, taught = await live_learned(settings), await committed(settings, ROLE)
     spans = await topic_spans(settings, settings.topics.lessons, range(SESSION_PARTITIONS))
-    return replace(live, learned=learned, taught=taught, lessons=spans)
+    return Live(learned=learned, taught=taught, lessons=spans)
 
 
 async def parts_of(settings: Settings, selection: Selection) -> list[Part]:
@@ -157,7 +170,7 @@ def folds_of(selection: Selection, live: Live, store: Store | None) -> Folds:
     accounts = AccountsReplay(live.metrics) if counted else None
     if store is None or not selection.verify:
         return Folds(sessions, accounts)
-    derived = DerivedReplay(store, live.committed, selection.session)
+    derived = DerivedReplay(store, live.derived, live.committed, selection.session)
     if selection.source == CLICKHOUSE:
         return Folds(sessions, accounts, derived=derived)
     rows = RowsReplay(
@@ -189,6 +202,11 @@ async def _sizes(settings: Settings, selection: Selection) -> tuple[dict[int, ra
         return {}, await asyncio.to_thread(_counts, settings)
     spans = await topic_spans(settings, settings.topics.events, selection.partitions)
     return spans, {number: len(span) for number, span in spans.items()}
+
+
+def _derived(settings: Settings) -> dict[str, tuple[View, ...]]:
+    with Store.connect(store_url(settings), settings.clickhouse.database) as store:
+        return derived_tables(store)
 
 
 def _counts(settings: Settings) -> dict[int, int]:

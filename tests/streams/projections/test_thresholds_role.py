@@ -35,9 +35,8 @@ from pml.streams.projections.thresholds.reader import (
 from pml.streams.projections.thresholds.role import Thresholds
 from pml.streams.projections.thresholds.table import CHANGELOG, changelog_topic
 from pml.streams.replay.lessons import LessonsReplay
-from pml.streams.replay.parts import lessons_compared, read_live
+from pml.streams.replay.parts import lessons_compared, read_lessons
 from pml.streams.replay.play import Folds, ReplayReport, merged, replay
-from pml.streams.replay.selection import KAFKA, Selection
 from pml.streams.replay.sessions import SessionsReplay
 from pml.streams.replay.sources import read_log, topic_spans
 from pml.streams.settings import Settings
@@ -266,7 +265,7 @@ async def test_edges_learn_of_each_run_once_through_crashes(settings: Settings) 
 
 async def again(settings: Settings) -> dict[str, str]:
     """What a replay says of all lessons, and of what was learned from them."""
-    live = await read_live(settings, Selection(KAFKA, verify=True))
+    live = await read_lessons(settings)
     spans = await topic_spans(settings, settings.topics.events, range(SESSION_PARTITIONS))
     reports: list[ReplayReport] = []
     for number, offsets in spans.items():

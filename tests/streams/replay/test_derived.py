@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from pml.clickhouse.client import Store
+from pml.clickhouse.derived import derived_tables
 from pml.clickhouse.migrate import migrate
 from pml.clickhouse.rows import EVENT_COLUMNS, EVENTS_TABLE
 from pml.streams.replay import derived
@@ -40,7 +41,7 @@ def compared(
     committed: int = LAST + 1,
     session: tuple[str, str] | None = None,
 ) -> Comparison:
-    replay = DerivedReplay(store, {PARTITION: committed}, session)
+    replay = DerivedReplay(store, derived_tables(store), {PARTITION: committed}, session)
     replay.finish({PARTITION: (first, last)})
     return replay.comparison
 
