@@ -1,8 +1,8 @@
 """How long a session takes that is predicted: the core's rules on a clock that only moves (DESIGN §4).
 
 An agent thinks, calls one tool, thinks again. When a call has ended it is asked what comes next, and what is
-sure enough begins. The next call takes what is there, joins what runs, or runs itself. When it has ended,
-what was begun before it and it did not use was wrong: it is cancelled. A write empties the cache.
+sure enough begins. The next call takes what is there, joins what runs, or runs itself. What still runs as it
+begins, and it does not use, was wrong: it is cancelled. What is there waits. A write empties the cache.
 """
 
 from __future__ import annotations
@@ -42,14 +42,12 @@ class Guess:
 class Rules:
     """What begins: at least `threshold` sure, within the budget.
 
-    `asked_s` is what a question after each call costs the agent, `answer_s` how long its answer takes. The
-    core drops what was wrong when the next call has ended; with `drops_at_call` it would as that begins.
+    `asked_s` is what a question after each call costs the agent, `answer_s` how long its answer takes.
     """
 
     threshold: float
     asked_s: float = 0.0
     answer_s: float = 0.0
-    drops_at_call: bool = False
     budget: Budget = BUDGETS["normal"]
 
 
@@ -117,7 +115,7 @@ class _Session:
         self._early: dict[bytes, _Early] = {}
 
     def call(self, call: Call) -> None:
-        """Think, call, and drop what was wrong."""
+        """Think, call, and drop what is wrong."""
         asked_s = self._now_s + call.thought_s
         self._drop_old(asked_s)
         found = self._early.get(call.key) if call.safe else None
@@ -129,11 +127,11 @@ class _Session:
                 found.served = True
                 self.account.hits += 1
                 self.account.used_s += found.ends_s - found.begun_s
-        wrong = [key for key, each in self._early.items() if not each.served]
-        for key in wrong:
-            self._waste(self._early.pop(key), asked_s if self._rules.drops_at_call else self._now_s)
-        if not call.safe:
-            self._early.clear()
+        runs = [key for key, each in self._early.items() if not each.served and each.ends_s > asked_s]
+        for key in runs if call.safe else list(self._early):
+            each = self._early.pop(key)
+            if not each.served:
+                self._waste(each, asked_s)
 
     def foresee(self, guesses: Sequence[Guess]) -> None:
         """Begin what is sure enough."""

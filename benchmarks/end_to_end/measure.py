@@ -26,10 +26,9 @@ THRESHOLDS = (*(round(0.02 * step, 2) for step in range(50)), 0.99, 1.01)
 # What is lost of what the oracle gains: the first that holds.
 LOSSES = ("served", "tool not named", "arguments not named", "arguments wrong", "not sure enough")
 SIDES = ("baseline", RANKER)
-# The ranker, were the core to do this: each has its own thresholds.
-END_KNOWN, DROPPED = "ranker, end known", "ranker, dropped at the call"
-BOTH = "ranker, both"
-WHAT_IFS = (END_KNOWN, DROPPED, BOTH)
+# The ranker, were somebody to know when a session ends: with thresholds of its own.
+END_KNOWN = "ranker, end known"
+WHAT_IFS = (END_KNOWN,)
 
 Told = Callable[[str], None]
 
@@ -95,7 +94,7 @@ def row_of(held: Sequence[Held], rules: Rules) -> dict[str, Any]:
         "serves": [each.serves for each in held],
         "oracle": scale.told(scale.best),
         **{side: _side([each.sittings[side] for each in held], rules, scale) for side in SIDES},
-        **{name: _side(_with(held, name), _rules(rules, name), scale) for name in WHAT_IFS},
+        END_KNOWN: _side(_ending(held), rules, scale),
     }
 
 
@@ -121,13 +120,8 @@ class Scale:
         }
 
 
-def _with(held: Sequence[Held], name: str) -> list[list[Sitting]]:
-    sittings = [each.sittings[RANKER] for each in held]
-    return sittings if name == DROPPED else [[each.ending() for each in fold] for fold in sittings]
-
-
-def _rules(rules: Rules, name: str) -> Rules:
-    return replace(rules, drops_at_call=name != END_KNOWN)
+def _ending(held: Sequence[Held]) -> list[list[Sitting]]:
+    return [[each.ending() for each in fold.sittings[RANKER]] for fold in held]
 
 
 def _side(held: Sequence[Sequence[Sitting]], rules: Rules, scale: Scale) -> dict[str, Any]:

@@ -33,7 +33,8 @@ class Terms:
         threshold: the confidence at which calls begin.
         budget: of each session.
         catalog: which tools there are, and what may run early; its switches are passed over.
-        pace_ms: how long a tool takes whose call nobody made then, by tool; what is not there takes 0.
+        pace_ms: how long a tool takes whose call nobody made then, by tool; what is not there takes until the
+            next run begins.
     """
 
     threshold: float
@@ -141,13 +142,24 @@ class _Begun:
         return _key(self.tool, self.arguments)
 
 
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A result that nobody took yet: whose it is, until when it may serve (Unix time, ms), what it took."""
+
+    tool: str
+    until_ms: int
+    took_ms: float
+
+
 @dataclass(slots=True)
 class _Next:
-    """What came after a run that ended at `at_ms`: the calls that the next one made, so much later."""
+    """What came after a run that ended at `at_ms`: the calls that the next one made, so much later; `last`:
+    nothing came."""
 
     at_ms: int
     gap_ms: int
     calls: dict[Key, list[PlayedCall]]
+    last: bool
 
     @classmethod
     def after(cls, run: PlayedRun, following: PlayedRun | None) -> _Next:
@@ -155,7 +167,8 @@ class _Next:
         calls: dict[Key, list[PlayedCall]] = {}
         for call in following.calls if following is not None else ():
             calls.setdefault(_key(call.tool, call.arguments), []).append(call)
-        return cls(run.ended_ms, 0 if following is None else following.started_ms - run.ended_ms, calls)
+        gap_ms = 0 if following is None else following.started_ms - run.ended_ms
+        return cls(run.ended_ms, gap_ms, calls, following is None)
 
     def taken(self, call: _Begun) -> PlayedCall | None:
         """The real call that would have been served, and nobody else is. What runs still is joined."""
@@ -169,8 +182,8 @@ class _Next:
 class _Session:
     """One session: what it knows so far, and what it has taken of its budget.
 
-    `kept`: results that served once, and until when they serve again (Unix time, ms); `served`: the calls of
-    the run that comes which were.
+    `kept`: results that served once, and until when they serve again (Unix time, ms); `waiting`: those that
+    nobody took yet; `served`: the calls of the run that comes which were.
     """
 
     answer: Answer
@@ -178,6 +191,7 @@ class _Session:
     found: Backtest
     elements: list[Past] = field(default_factory=list)
     kept: dict[Key, int] = field(default_factory=dict)
+    waiting: dict[Key, _Waiting] = field(default_factory=dict)
     served: list[PlayedCall] = field(default_factory=list)
     begun: int = 0
     waste_hour: int = -1
@@ -190,21 +204,27 @@ class _Session:
             for call in run.calls:
                 self.found.account(call.tool).calls += 1
                 if not any(call is other for other in self.served):
-                    self._again(call, run.started_ms)
+                    self._later(call, run.started_ms)
             self.served.clear()
             if run.element is not None:
                 self.elements.append(run.element)
             if self.elements:
                 self._ask(run, runs[place + 1] if place + 1 < len(runs) else None)
+        self._waste_waiting(runs[-1].ended_ms if runs else 0)
 
-    def _again(self, call: PlayedCall, now_ms: int) -> None:
-        """A result that has served once serves again, until it is too old or something is written."""
-        account = self.found.account(call.tool)
+    def _later(self, call: PlayedCall, now_ms: int) -> None:
+        """A result serves later runs, too, until it is too old or something is written."""
+        account, key = self.found.account(call.tool), _key(call.tool, call.arguments)
         if not _may_ever(self.terms.catalog, call.tool):
             self.kept.clear()
-        elif self.kept.get(_key(call.tool, call.arguments), now_ms) > now_ms:
+            self._waste_waiting(now_ms)
+        elif self.kept.get(key, now_ms) > now_ms:
             account.again += 1
             account.saved_ms += call.tool_ms
+        elif key in self.waiting and self.waiting[key].until_ms > now_ms:
+            account.hits += 1
+            account.saved_ms += call.tool_ms
+            self.kept[key] = self.waiting.pop(key).until_ms
 
     def _ask(self, run: PlayedRun, following: PlayedRun | None) -> None:
         if following is not None and following.started_ms <= run.ended_ms:
@@ -220,7 +240,8 @@ class _Session:
         """Begin what may begin, and hold it against what was called."""
         free = self._free(coming.at_ms)
         nodes = dict(build(answer.workflow).nodes) if answer.workflow else {}
-        known = {key for key, until_ms in self.kept.items() if until_ms > coming.at_ms}
+        self._waste_waiting(coming.at_ms, coming.at_ms)
+        known = {key for key, until_ms in self.kept.items() if until_ms > coming.at_ms} | self.waiting.keys()
         for candidate in answer.candidates:
             mine = sorted((nodes[name] for name in candidate.tasks if name in nodes), key=_layer)
             first = self._judged(mine, candidate.confidence, known, free)
@@ -297,10 +318,23 @@ class _Session:
             account.saved_ms += min(served.tool_ms, coming.gap_ms)
             self.kept[call.key] = coming.at_ms + call.ttl_ms
             return
-        took_ms = self.terms.pace_ms.get(call.tool, 0.0)
-        account.wasted_ms += took_ms
-        if coming.at_ms // HOUR_MS != self.waste_hour:
-            self.waste_hour, self.wasted_ms = coming.at_ms // HOUR_MS, 0.0
+        took_ms = self.terms.pace_ms.get(call.tool)
+        if not coming.last and took_ms is not None and took_ms <= coming.gap_ms:
+            self.waiting[call.key] = _Waiting(call.tool, coming.at_ms + call.ttl_ms, took_ms)
+            return
+        # Nobody comes, or it still runs when somebody comes for something else.
+        self._waste(call.tool, took_ms or 0.0 if coming.last else float(coming.gap_ms), coming.at_ms)
+
+    def _waste_waiting(self, now_ms: int, until_ms: float = float("inf")) -> None:
+        """Nobody takes any more what was to serve until then."""
+        for key in [key for key, each in self.waiting.items() if each.until_ms <= until_ms]:
+            each = self.waiting.pop(key)
+            self._waste(each.tool, each.took_ms, now_ms)
+
+    def _waste(self, tool: str, took_ms: float, now_ms: int) -> None:
+        self.found.account(tool).wasted_ms += took_ms
+        if now_ms // HOUR_MS != self.waste_hour:
+            self.waste_hour, self.wasted_ms = now_ms // HOUR_MS, 0.0
         self.wasted_ms += took_ms
 
     def _free(self, now_ms: int) -> int:

@@ -12,7 +12,7 @@ from pml.processors.workflow.draft import Draft, full_expression
 from pml.processors.workflow.folding import awaited
 from pml.processors.workflow.graph import OTHERWISE, DecisionNode, Graph, read_by
 from pml.processors.workflow.plans import score
-from pml.processors.workflow.predicting import begin_prediction, supersede
+from pml.processors.workflow.predicting import begin_prediction, give_way, supersede
 from pml.processors.workflow.release import release, takes
 from pml.processors.workflow.settling import discard_all, discard_for_task, unused
 from pml.processors.workflow.state import Abort, Run
@@ -46,6 +46,7 @@ def advance(draft: Draft, run_id: str) -> None:
             _end(draft, run_id)
             return
         release(draft, run_id, following)
+        give_way(draft, draft.run(run_id))
 
 
 def _next_layer(run: Run, graph: Graph) -> int | None:

@@ -17,6 +17,9 @@ from pml.schemas.events import SpeculationScored
 MARGIN = 0.05
 """A candidate this far below its threshold is scored, else one that nothing reaches would never move."""
 
+FORESEEN_MOST = 16
+"""Predicted calls that were not begun and would wait for later runs: they are part of a session's record."""
+
 # As with speculations that ran: the rest is nobody's fault and teaches nothing.
 _LESSONS = frozenset({"unused", "expired", "branch_not_taken", "failed"})
 
@@ -135,9 +138,14 @@ def score_completed(draft: Draft, run_id: str, task_id: str, call: Call, tool_ms
 
 
 def drop_foreseen(draft: Draft, before_ms: int) -> None:
-    """A run that began then has ended without what was foreseen earlier."""
-    for item in list(draft.session.foreseen.values()):
-        if item.plan.planned_ms <= before_ms:
+    """A run that began then has ended without what was foreseen earlier: what would still have run, or is too
+    old, would have been in vain. The rest would wait, the latest `FORESEEN_MOST`."""
+    earlier = [item for item in draft.session.foreseen.values() if item.plan.planned_ms <= before_ms]
+    earlier.sort(key=lambda item: item.plan.planned_ms)
+    for place, item in enumerate(earlier):
+        if item.plan.expires_ms <= draft.now_ms:
+            _score(draft, _planned(item), "expired")
+        elif len(earlier) - place > FORESEEN_MOST or _would_run(draft, item.plan, item.tool):
             _score(draft, _planned(item), "unused")
 
 

@@ -1,7 +1,8 @@
 """A run has ended: what does its session do next (spec story 12.4)? `pml:predict` is asked, calls are begun.
 
-Nobody waits for the answer. The calls that it brings belong to the run that has ended; a run that ends later
-without their use has shown that they were wrong.
+Nobody waits for the answer. The calls that it brings belong to the run that has ended; one that still runs
+when the next run begins without it was wrong. A result that is there costs nothing more, and waits for later
+runs until it is too old or something is written.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pml.processors.workflow.evolve import joined_calls
 from pml.processors.workflow.internal import begin_internal, end_with, error_of, give_up
 from pml.processors.workflow.plans import drop_foreseen
 from pml.processors.workflow.settling import end_each
-from pml.processors.workflow.state import Internal, Run
+from pml.processors.workflow.state import Internal, Run, Speculation
 from pml.schemas.calls import CallEnded
 from pml.schemas.errors import WorkflowInvalid
 from pml.schemas.prediction import PREDICT_TOOL, PredictAnswer
@@ -51,17 +52,43 @@ def give_up_prediction(draft: Draft, item: Internal) -> None:
     give_up(draft, item)
 
 
-def supersede(draft: Draft, run: Run) -> None:
-    """A run has ended: what was predicted before it began, and that it did not use, was wrong."""
-    joined = joined_calls(draft.session)
-    wrong = [
-        entry
-        for call_id, entry in draft.session.speculations.items()
-        if entry.kind == "prediction" and not entry.served and call_id not in joined
-        if entry.call.started_ms <= run.started_ms
-    ]
+def give_way(draft: Draft, run: Run) -> None:
+    """A layer of a run was released: what was predicted before it and still runs was wrong, unless the run
+    has yet to call that tool. It would hold up others for nothing."""
+    assert run.graph is not None
+    if run.sandbox is not None:
+        return  # nobody knows what a program calls next
+    ahead = {node.tool for name, node in run.graph.nodes.items() if run.unreleased(name)}
+    wrong = [entry for entry in _running(draft, run) if entry.tool not in ahead]
     end_each(draft, wrong, "discarded", "unused")
+
+
+def supersede(draft: Draft, run: Run) -> None:
+    """A run has ended: what was predicted before it and still runs was wrong. What has its result may be the
+    call after the next."""
+    end_each(draft, _running(draft, run), "discarded", "unused")
     drop_foreseen(draft, run.started_ms)
+
+
+def _running(draft: Draft, run: Run) -> list[Speculation]:
+    """What was predicted before a run began, has no result yet, and nobody asked for: no task has joined it,
+    and it goes on with no result that was taken."""
+    entries = draft.session.speculations
+    found = [
+        entry
+        for entry in entries.values()
+        if entry.kind == "prediction" and entry.status == "running"
+        if not entry.served and entry.call.started_ms <= run.started_ms
+    ]
+    if not found:
+        return []
+    joined = joined_calls(draft.session)
+    taken = joined | {call_id for call_id, entry in entries.items() if entry.served}
+    return [
+        entry
+        for entry in found
+        if entry.call.call_id not in joined and not any(each.call_id in taken for each in entry.sources)
+    ]
 
 
 def _answer(outcome: CallEnded) -> PredictAnswer | None:

@@ -52,7 +52,7 @@ def _switch_is_ignored() -> list[Patch]:
 
 
 def _unused_ones_stay() -> list[Patch]:
-    return [(predicting, "supersede", lambda draft, run: None)]
+    return [(predicting, "_running", lambda draft, run: [])]
 
 
 BUSY, CACHE, CATALOG = ("crowd", "inputs", "catalog"), ("cache",), ("catalog",)

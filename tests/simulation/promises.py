@@ -108,17 +108,20 @@ class Promises:
             self.ledger.check("what did not happen does not happen later", not after, lambda e=event: e.id)
 
     def _begins(self, before: Session, event: Event) -> None:
-        """A run that completed without what was predicted before it has shown that it was wrong."""
-        joined = joined_calls(before)
+        """A run that completed without what was predicted before it, and runs still, has shown that it was
+        wrong, unless a result that it goes on with was taken."""
+        entries, joined = before.speculations, joined_calls(before)
+        taken = joined | {call_id for call_id, entry in entries.items() if entry.served}
         ended_ms = [run.started_ms for run in before.runs.values() if run.status == "completed"]
         waiting = [
             call_id
-            for call_id, entry in before.speculations.items()
-            if entry.kind == "prediction" and not entry.served and call_id not in joined
+            for call_id, entry in entries.items()
+            if entry.kind == "prediction" and entry.status == "running" and call_id not in taken
+            if not taken & {source.call_id for source in entry.sources}
             if entry.call.started_ms <= max(ended_ms, default=-1)
         ]
         check = self.ledger.check
-        check("what was predicted wrongly does not wait", not waiting, lambda: f"{event.id} {waiting}")
+        check("what was predicted wrongly does not run on", not waiting, lambda: f"{event.id} {waiting}")
 
     def look_at_call(self, call: CallRun, started: Started) -> None:
         """The full arguments of a call are those of its definition, resolved as written; never a part."""

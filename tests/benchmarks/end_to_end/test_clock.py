@@ -33,11 +33,18 @@ def test_what_still_runs_is_joined_and_saves_the_thought() -> None:
     assert found.used_s == pytest.approx(5.0)
 
 
-def test_what_was_wrong_runs_until_the_next_call_has_ended() -> None:
+def test_what_is_wrong_runs_until_the_next_call_begins() -> None:
     found = played([FIRST, READ], [[guess(SLOW)], []], RULES)
     assert found.wall_s == pytest.approx(unpredicted([FIRST, READ]).wall_s)
-    assert found.wasted_s == pytest.approx(3.5)
+    assert found.wasted_s == pytest.approx(2.0)
     assert found.waste == float("inf")
+
+
+def test_what_ended_before_the_next_call_waits_for_the_one_after_it() -> None:
+    calls = [FIRST, SLOW, READ]
+    found = played(calls, [[guess(READ)], [], []], RULES)
+    assert found.wall_s == pytest.approx(unpredicted(calls).wall_s - 1.5)
+    assert (found.hits, found.waste) == (1, 0.0)
 
 
 def test_what_begins_after_the_last_call_is_all_wasted() -> None:
@@ -91,8 +98,3 @@ def test_time_is_only_ever_saved_and_each_call_begun_is_used_or_wasted(
     assert found.wall_s <= nothing.wall_s + 1e-9
     assert found.begun >= found.hits
     assert best.wasted_s == 0.0
-
-
-def test_what_is_dropped_as_the_next_call_begins_wastes_less() -> None:
-    found = played([FIRST, READ], [[guess(SLOW)], []], Rules(0.5, drops_at_call=True))
-    assert found.wasted_s == pytest.approx(2.0)

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.end_to_end.clock import Call, Guess, Rules
 from benchmarks.end_to_end.foreseen import Foreseen
 from benchmarks.end_to_end.measure import (
-    BOTH,
+    END_KNOWN,
     RANKER,
     Held,
     Sitting,
@@ -63,4 +63,4 @@ def test_sessions_that_always_go_the_same_way_are_foreseen(tmp_path: Path) -> No
     found = measured(tmp_path, "nestful", HashedNgrams(), Rules(1.0), seed=1, most=10, told=done.append)
     assert (len(done), found["sessions"], found["calls"]) == (5, 20, 60)
     assert found["oracle"]["wall_s"] < found["unpredicted_s"]
-    assert found[BOTH]["hits"] == found["may_run_early"]
+    assert found[END_KNOWN]["hits"] == found["may_run_early"]

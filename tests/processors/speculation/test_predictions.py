@@ -163,16 +163,67 @@ def test_the_next_run_joins_what_is_still_under_way() -> None:
     assert data_of(step, "speculation.ended").fate == "served"
 
 
-def test_what_the_next_run_does_not_use_was_wrong() -> None:
+def test_what_still_runs_when_the_next_run_begins_without_it_was_wrong() -> None:
     known = started(world())
-    known.answer(known.call_of("p1"), {"text": "b"})
+    guessed = known.call_of("p1")
     known.time_ms += 10
-    step = done(known, "run_2", "c.md")
+    step = call(known, "run_2", "c.md")
     ended = data_of(step, "speculation.ended")
     assert (ended.fate, ended.reason, ended.kind) == ("discarded", "unused", "prediction")
     assert ended.context is not None
     assert ended.arguments == READ
-    assert data_of(step, "run.completed").counts.wasted == 0
+    assert [each.call_id for each in step.cancels] == [guessed]
+
+
+def test_what_has_its_result_waits_for_the_run_after_the_next() -> None:
+    known = started(world())
+    known.answer(known.call_of("p1"), {"text": "b"})
+    known.time_ms += 10
+    step = done(known, "run_2", "c.md")
+    assert "speculation.ended" not in [event.type for event in step.events]
+    known.time_ms += 10
+    step = call(known, "run_3", "b.md")
+    assert data_of(step, "task.completed").served_by == "speculation"
+    assert data_of(step, "speculation.ended").reason == "hit"
+
+
+def test_what_waits_is_discarded_when_something_is_written() -> None:
+    known = started(world())
+    known.answer(known.call_of("p1"), {"text": "b"})
+    known.time_ms += 10
+    step = call(known, "run_2", "b.md", tool="files:write_file")
+    assert data_of(step, "speculation.ended").reason == "invalidated"
+    known.answer(known.call_of("n1", "run_2"), {"text": "written"})
+    assert data_of(call(known, "run_3", "b.md"), "task.started").served_by == "call"
+
+
+def test_what_waits_too_long_expires() -> None:
+    known = started(world())
+    known.answer(known.call_of("p1"), {"text": "b"})
+    known.time_ms += 300_000
+    step = call(known, "run_2", "b.md")
+    assert data_of(step, "speculation.ended").reason == "expired"
+    assert data_of(step, "task.started").served_by == "call"
+
+
+@pytest.mark.parametrize(("tool", "kept"), [("files:read_file", True), ("files:list_dir", False)])
+def test_what_runs_is_kept_while_the_run_may_still_call_its_tool(tool: str, kept: bool) -> None:
+    known = started(world())
+    known.time_ms += 10
+    tasks = [
+        {"id": "n1", "tool": "files:read_file", "arguments": {"path": "c.md"}},
+        {
+            "id": "n2",
+            "tool": tool,
+            "arguments": {"path": {"type": "reference", "expression": "n1.next"}},
+            "depends_on": ["n1"],
+        },
+    ]
+    step = known.start({"tasks": tasks}, "run_2")
+    assert ("speculation.ended" not in [event.type for event in step.events]) == kept
+    known.time_ms += 10
+    step = known.answer(known.call_of("n1", "run_2"), {"next": "b.md"})
+    assert data_of(step, "task.started").served_by == ("joined" if kept else "call")
 
 
 def test_a_run_that_began_before_the_prediction_says_nothing_about_it() -> None:
@@ -387,8 +438,20 @@ def test_what_a_capability_does_next_goes_with_what_it_was_taken_from() -> None:
     known.answer(known.call_of(PREDICT_TOOL), whole())
     known.answer(known.call_of("p1__n1"), {"found": "c.md"})
     known.time_ms += 10
-    done(known, "run_2", "d.md")
-    assert [event.data.reason for event in known.of_type("speculation.ended")] == ["unused", "unused"]
+    call(known, "run_2", "b.md", tool="files:write_file")
+    assert [event.data.reason for event in known.of_type("speculation.ended")] == ["invalidated"] * 2
+
+
+def test_what_a_capability_does_next_goes_on_while_its_first_result_is_taken() -> None:
+    known = world()
+    done(known, "run_1")
+    known.answer(known.call_of(PREDICT_TOOL), whole())
+    known.answer(known.call_of("p1__n1"), {"found": "c.md"})
+    known.time_ms += 10
+    step = call(known, "run_2", "b.md")
+    assert [event.data.reason for event in known.of_type("speculation.ended")] == ["hit"]
+    assert data_of(step, "task.completed").served_by == "speculation"
+    assert data_of(call(known, "run_3", "c.md"), "task.started").served_by == "joined"
 
 
 @pytest.mark.parametrize(
