@@ -61,11 +61,12 @@ def main(
 
 
 def _names(sets: str) -> tuple[str, ...]:
-    chosen = tuple(name.strip() for name in sets.split(",")) if sets else SETS
-    unknown = [name for name in chosen if name not in SETS]
+    """All that begin with one of the names: a set is read in several ways."""
+    chosen = [name.strip() for name in sets.split(",")] if sets else [""]
+    unknown = [name for name in chosen if not any(way.startswith(name) for way in SETS)]
     if unknown:
-        raise typer.BadParameter(f"no set {unknown[0]}: there are {', '.join(SETS)}")
-    return chosen
+        raise typer.BadParameter(f"no set {unknown[0]}: there are {'; '.join(SETS)}")
+    return tuple(way for way in SETS if way.startswith(tuple(chosen)))
 
 
 def _figures(rows: Sequence[Mapping[str, Any]]) -> list[Figure]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from benchmarks.end_to_end.clock import Call, Guess
 from benchmarks.learning.argument_sets import ArgumentSet
+from benchmarks.learning.ways import WAYS
 from benchmarks.speculation.conversion import is_safe
 from benchmarks.speculation.sample import DECISION_S, SIGMA
 from pml.processors.learning.argument_sources import ArgumentSources
@@ -45,7 +46,7 @@ class Recorded:
 
     def calls(self, row: int) -> tuple[Call, ...]:
         """The calls of a session, with times that are the same for all who play it."""
-        drawn = random.Random(f"{self.seed}/{self.data.name}/{row}")
+        drawn = random.Random(f"{self.seed}/{self._folder}/{row}")
         return tuple(
             Call(
                 each.name,
@@ -63,7 +64,12 @@ class Recorded:
 
     def safe(self, tool: str) -> bool:
         """Whether a tool only reads."""
-        return is_safe(self.data.name, tool, self.read_only.get(tool))
+        return is_safe(self._folder, tool, self.read_only.get(tool))
+
+    @property
+    def _folder(self) -> str:
+        """However much is visible, calls take the same time, and the same tools write."""
+        return WAYS[self.data.name].folder
 
 
 class Asked:

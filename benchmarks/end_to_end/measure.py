@@ -14,6 +14,7 @@ from benchmarks.end_to_end.clock import Account, Call, Rules, oracle, played, un
 from benchmarks.end_to_end.foreseen import Foreseen, Recorded
 from benchmarks.end_to_end.models import RANKER, Rows, asked_of, models_of
 from benchmarks.learning.argument_sets import argument_set
+from benchmarks.learning.ways import WAYS
 from pml.processors.learning.judging import FOLDS
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.splits import folds
@@ -66,8 +67,11 @@ def measured(
     Each is played by models that were fitted on the other folds, with a threshold that was chosen on the
     sessions of the other folds. `told` is called after each fold.
     """
-    read_only = {tool["tool_id"]: tool.get("read_only") for tool in rows_of(folder / name, "tools.jsonl")}
-    known, data = recorded(folder, name), Recorded(argument_set(folder, name), read_only, seed)
+    way = WAYS[name]
+    tools = rows_of(folder / way.folder, "tools.jsonl")
+    read_only = {tool["tool_id"]: tool.get("read_only") for tool in tools}
+    known = recorded(folder, way.folder, way.visible)
+    data = Recorded(argument_set(folder, name), read_only, seed)
     fold = folds(known.sessions.traces.groups, FOLDS, seed)
     held = []
     for number in range(FOLDS):

@@ -18,10 +18,11 @@ import orjson
 
 from pml.processors.capabilities.aliases import same_name
 from pml.processors.discovery.words import spoken
-from pml.processors.learning.argument_spans import Span, mentioned
+from pml.processors.learning.argument_spans import mentioned
 from pml.processors.learning.argument_values import Leaf, spelled
 from pml.processors.learning.parameters import ANY, Parameter
-from pml.processors.learning.scene import Scene
+from pml.processors.learning.scene import Element, Scene
+from pml.processors.learning.span import Span
 
 CANDIDATES_MOST: Final = 512
 # Elements that have a field are numbered from the latest; beyond this they are "earlier".
@@ -36,14 +37,23 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?$")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A value, spelled, and the source that names it."""
+    """A value, spelled, and the source that names it.
+
+    Attributes:
+        field: the name of the argument or field of a result that has it; empty elsewhere.
+        element: whose that is.
+    """
 
     value: bytes
     general: str
     specific: str
+    field: str = ""
+    element: Element | None = None
 
 
 NOT_GIVEN: Final = Candidate(LEFT_OUT, "left out", "left out")
+# Where nothing is said to be required, some of it is.
+NONE_REQUIRED: Final = Candidate(LEFT_OUT, "left out, none required", "left out")
 
 
 def candidates(scene: Scene, wanted: Parameter) -> list[Candidate]:
@@ -58,7 +68,7 @@ def candidates(scene: Scene, wanted: Parameter) -> list[Candidate]:
 
 def _sources(scene: Scene, wanted: Parameter) -> Iterator[Candidate]:
     if not wanted.required:
-        yield NOT_GIVEN
+        yield NOT_GIVEN if wanted.others_required else NONE_REQUIRED
     if wanted.default is not None:
         yield Candidate(wanted.default, "default", "default")
     yield from _constants(scene, wanted)
@@ -87,6 +97,8 @@ def _text(scene: Scene, wanted: Parameter) -> Iterator[Candidate]:
             if value is not None:
                 source = f"text {kind} {rule}"
                 yield Candidate(value, source, source)
+                if wanted.type == "number" and value.isdigit():
+                    yield Candidate(value + b".0", f"{source} decimal", f"{source} decimal")
 
 
 def _chosen_spans(pieces: Sequence[Span], scene: Scene, name: str) -> Iterator[tuple[str, list[Span]]]:
@@ -138,7 +150,7 @@ def _arguments(scene: Scene, wanted: Parameter) -> Iterator[Candidate]:
             value = fitting_value(leaf, wanted.type)
             if value:
                 general = f"argument {own}{relation} {min(element.back, RECENT + 1)}"
-                yield Candidate(value, general, f"{source} {counted[source]}")
+                yield Candidate(value, general, f"{source} {counted[source]}", leaf.name, element)
 
 
 def _results(scene: Scene, wanted: Parameter) -> Iterator[Candidate]:
@@ -156,7 +168,8 @@ def _results(scene: Scene, wanted: Parameter) -> Iterator[Candidate]:
                 value = fitting_value(leaf, wanted.type)
                 if value:
                     general = f"result {relation} {min(element.back, RECENT + 1)} {rule}"
-                    yield Candidate(value, general, f"{source} {rule} {counted[source]}")
+                    specific = f"{source} {rule} {counted[source]}"
+                    yield Candidate(value, general, specific, leaf.name, element)
 
 
 def _meant(relation: str, source: str, wanted: Parameter, leaves: int) -> bool:

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from pml.processors.learning.argument_candidates import LEFT_OUT, candidates
 from pml.processors.learning.argument_context import FAMILIES, NAMES, described
-from pml.processors.learning.argument_rates import ANY_SOURCE, CIRCLES, Keys, circles, key_of
+from pml.processors.learning.argument_rates import (
+    ANY_SOURCE,
+    CIRCLES,
+    SHAPE_CIRCLES,
+    Keys,
+    circles,
+    key_of,
+    shape_circles,
+)
 from pml.processors.learning.argument_values import spelled
 from pml.processors.learning.duplicates import key_hash
 from pml.processors.learning.parameters import PARAMETERS_MOST, Parameter, Seen, declared, parameter, seen
@@ -78,6 +86,7 @@ class Cases:
     Attributes:
         keys: int64 [names], of the circles that candidates are counted in.
         numbers: int32 [candidates, CIRCLES], names.
+        shapes: int32 [candidates, SHAPE_CIRCLES], names, of how the value looks.
         right: bool [candidates], whether the value was given.
         values: int32 [candidates], the number of the value within its case.
         families: int8 [candidates], the first word of the source.
@@ -88,10 +97,12 @@ class Cases:
         calls: int64 [cases], the call of each, ascending.
         tools: the tool of each call.
         folds: int64 [calls].
+        later: bool [calls], whether anything of its session stood before a call.
     """
 
     keys: Keys
     numbers: NDArray[np.int32]
+    shapes: NDArray[np.int32]
     right: NDArray[np.bool_]
     values: NDArray[np.int32]
     families: NDArray[np.int8]
@@ -102,6 +113,7 @@ class Cases:
     calls: NDArray[np.int64]
     tools: tuple[str, ...]
     folds: NDArray[np.int64]
+    later: NDArray[np.bool_]
 
 
 def family(general: str) -> int:
@@ -115,6 +127,7 @@ class Collecting:
     def __init__(self) -> None:
         self._names: dict[str, int] = {}
         self._numbers: list[tuple[int, ...]] = []
+        self._shapes: list[tuple[int, ...]] = []
         self._right: list[bool] = []
         self._values: list[int] = []
         self._families: list[int] = []
@@ -125,12 +138,14 @@ class Collecting:
         self._calls: list[int] = []
         self._tools: list[str] = []
         self._folds: list[int] = []
+        self._later: list[bool] = []
 
     def add(self, call: Past, before: Any, known: Sequence[Parameter], fold: int) -> None:
         """One call, with the scene before it and the parameters of its tool."""
         number = len(self._tools)
         self._tools.append(call.name)
         self._folds.append(fold)
+        self._later.append(bool(before.past))
         for wanted in known:
             given = spelled(call.arguments[wanted.name]) if wanted.name in call.arguments else LEFT_OUT
             case, values = len(self._calls), dict[bytes, int]()
@@ -141,6 +156,7 @@ class Collecting:
             self._contexts.append(described(before, wanted, offered))
             for each in offered:
                 self._numbers.append(self._numbered(circles(each, wanted, before.previous)))
+                self._shapes.append(self._numbered(shape_circles(each, wanted)))
                 self._right.append(each.value == given)
                 self._values.append(values.setdefault(each.value, len(values)))
                 self._families.append(family(each.general))
@@ -154,6 +170,7 @@ class Collecting:
         return Cases(
             keys=np.array([key_of(name) for name in self._names], dtype=np.int64),
             numbers=np.array(self._numbers, dtype=np.int32).reshape(-1, CIRCLES),
+            shapes=np.array(self._shapes, dtype=np.int32).reshape(-1, SHAPE_CIRCLES),
             right=np.array(self._right, dtype=np.bool_),
             values=np.array(self._values, dtype=np.int32),
             families=np.array(self._families, dtype=np.int8),
@@ -164,6 +181,7 @@ class Collecting:
             calls=np.array(self._calls, dtype=np.int64),
             tools=tuple(self._tools),
             folds=np.array(self._folds, dtype=np.int64),
+            later=np.array(self._later, dtype=np.bool_),
         )
 
 

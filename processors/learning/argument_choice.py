@@ -12,8 +12,8 @@ from pml.processors.discovery.fitting import SHRINKAGE, descended
 
 # Of a parameter the values with the best source are weighed, so many.
 VALUES_MOST: Final = 12
-FEATURES: Final = 5
-# Cases that weights are learned from, evenly from all: there are but five weights.
+FEATURES: Final = 6
+# Cases that weights are learned from, evenly from all: there are but six weights.
 CASES_MOST: Final = 6_000
 _LEAST: Final = 1e-4
 
@@ -50,11 +50,13 @@ class Values:
 class Offered:
     """Candidates of cases that ascend, all columns [candidates].
 
-    `rates` float64 of their sources, and `nameable`, of all sources of the parameter together; `cases` int64;
-    `numbers` int32, of the value in its case; `families` int8, of the source; `right` bool.
+    `rates` float64 of their sources, `looks` of values that look alike, and `nameable`, of all sources of the
+    parameter together; `cases` int64; `numbers` int32, of the value in its case; `families` int8, of the
+    source; `right` bool.
     """
 
     rates: Column
+    looks: Column
     nameable: Column
     cases: Places
     numbers: NDArray[np.int32]
@@ -64,10 +66,11 @@ class Offered:
 
 
 def weighed(offered: Offered) -> Values:
-    """Candidates gathered by value: the best rate, the best of another family, and how many name it."""
+    """Candidates gathered by value: the best rate, the best of another family, how many name it, its look."""
     order = np.lexsort((offered.families, -offered.rates, offered.numbers, offered.cases))
     cases, numbers, families = offered.cases[order], offered.numbers[order], offered.families[order]
     rates, right, nameable = offered.rates[order], offered.right[order], offered.nameable[order]
+    looks = offered.looks[order]
     first = np.ones(len(order), dtype=np.bool_)
     first[1:] = (cases[1:] != cases[:-1]) | (numbers[1:] != numbers[:-1])
     starts = np.flatnonzero(first)
@@ -75,7 +78,7 @@ def weighed(offered: Offered) -> Values:
     other = np.where(families != families[starts][of], rates, _LEAST)
     second = np.maximum.reduceat(other, starts) if len(starts) else other
     counts = np.bincount(of, minlength=len(starts)).astype(np.float64)
-    told = (rates[starts], second, nameable[starts])
+    told = (rates[starts], second, nameable[starts], looks[starts])
     features = np.column_stack((*map(logit, told), np.log(counts), np.ones(len(starts))))
     contexts = offered.contexts[order]
     most = np.maximum.reduceat(contexts, starts, axis=0) if len(starts) else contexts
@@ -118,7 +121,7 @@ def _some(found: Values) -> Values:
 
 def learned_weights(found: Values) -> Column:
     """float64 [FEATURES]: those that make what was given most likely."""
-    start = np.array([1.0, 0.0, 0.0, 0.0, 0.0])
+    start = np.array([1.0, *(0.0,) * (FEATURES - 1)])
     if not len(found.owners):
         return start
     read = _some(found)

@@ -79,15 +79,18 @@ def _declared(given: Parameter) -> list[Any]:
         given.required,
         [each.decode() for each in given.enum],
         default,
+        given.others_required,
     ]
 
 
 def _tools(told: list[list[Any]]) -> dict[str, dict[str, Parameter]]:
     found: dict[str, dict[str, Parameter]] = {}
-    for tool, name, kind, required, enum, default in told:
+    for tool, name, kind, required, enum, default, others in told:
         spelled = None if default is None else default.encode()
         allowed = tuple(each.encode() for each in enum)
-        found.setdefault(tool, {})[name] = Parameter(tool, name, kind, required, allowed, spelled, ())
+        found.setdefault(tool, {})[name] = Parameter(
+            tool, name, kind, required, allowed, spelled, (), others_required=others
+        )
     return found
 
 

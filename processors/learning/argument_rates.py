@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 
 from pml.processors.discovery.words import spoken
 from pml.processors.learning.argument_candidates import Candidate
+from pml.processors.learning.argument_shapes import shape_of
 from pml.processors.learning.candidates import fitting
 from pml.processors.learning.grouping import summed
 from pml.processors.learning.parameters import Parameter
 
 CIRCLES: Final = 6
+SHAPE_CIRCLES: Final = 4
 # Stands for all sources together: how often any of them named the value of a parameter.
 ANY_SOURCE: Final = Candidate(b"", "any source", "any source")
 STRENGTH: Final = 3.0
@@ -52,6 +54,17 @@ def circles(found: Candidate, wanted: Parameter, previous: str) -> tuple[str, ..
     )
 
 
+def shape_circles(found: Candidate, wanted: Parameter) -> tuple[str, ...]:
+    """The names under which the success of values that look alike is counted, the widest circle first."""
+    shape = shape_of(found.value)
+    return (
+        f"shape\t{shape}",
+        f"shape\t{wanted.type}\t{shape}",
+        f"shape\tname\t{_spoken(wanted.name)}\t{shape}",
+        f"shape\ttool\t{wanted.tool}\t{wanted.name}\t{shape}",
+    )
+
+
 def key_of(name: str) -> int:
     """The int64 under which a name is kept."""
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
@@ -66,15 +79,17 @@ class Rates:
     right: Column
 
     @classmethod
-    def counted(cls, keys: Keys, numbers: NDArray[np.int32], right: NDArray[np.bool_]) -> Rates:
+    def counted(cls, keys: Keys, *counted: tuple[NDArray[np.int32], NDArray[np.bool_]]) -> Rates:
         """Count candidates.
 
         Args:
             keys: int64 [names], the key of each number.
-            numbers: int32 [candidates, CIRCLES], the names of each.
-            right: bool [candidates].
+            counted: int32 [candidates, circles], the names of each, and bool [candidates], which were right.
         """
-        offered, hits = totals(numbers, right, len(keys))
+        offered, hits = np.zeros(len(keys)), np.zeros(len(keys))
+        for numbers, right in counted:
+            more, right_ones = totals(numbers, right, len(keys))
+            offered, hits = offered + more, hits + right_ones
         if len(keys) > KEYS_MOST:
             kept = np.argsort(-offered, kind="stable")[:KEYS_MOST]
             keys, offered, hits = keys[kept], offered[kept], hits[kept]

@@ -37,7 +37,13 @@ from pml.processors.learning.argument_choice import (
 )
 from pml.processors.learning.argument_combining import LEAST_SHARE, Confidence, combinations
 from pml.processors.learning.argument_context import NAMES, described
-from pml.processors.learning.argument_rates import ANY_SOURCE, Rates, circles, cross_fitted
+from pml.processors.learning.argument_rates import (
+    ANY_SOURCE,
+    Rates,
+    circles,
+    cross_fitted,
+    shape_circles,
+)
 from pml.processors.learning.argument_trees import (
     CASES_LEAST,
     cross_grown,
@@ -166,6 +172,7 @@ class ArgumentSources:
             return []
         told = self.rates.of([circles(each, wanted, before.previous) for each in (ANY_SOURCE, *offered)])
         nameable, rates = np.full(len(offered), told[0]), told[1:]
+        looks = self.rates.of([shape_circles(each, wanted) for each in offered])
         numbers: dict[bytes, int] = {}
         for each in offered:
             numbers.setdefault(each.value, len(numbers))
@@ -173,7 +180,9 @@ class ArgumentSources:
         families = np.array([family(each.general) for each in offered], dtype=np.int8)
         nothing = np.zeros(len(offered), dtype=np.int64)
         context = described(before, wanted, offered)
-        found = weighed(Offered(rates, nameable, nothing, of, families, nothing.astype(np.bool_), context))
+        found = weighed(
+            Offered(rates, looks, nameable, nothing, of, families, nothing.astype(np.bool_), context)
+        )
         best = {int(of[place]): place for place in np.argsort(rates, kind="stable")}
         said = shares(self.weights, found) if self.trees is None else tree_shares(self.trees, found)
         ranked = zip(said.tolist(), found.numbers.tolist(), strict=True)
@@ -201,9 +210,11 @@ def _cross_fitted(cases: Cases) -> Values:
     names = len(cases.keys)
     any_source = cross_fitted(cases.any_numbers, cases.any_right, case_folds, names, FOLDS)
     rates = cross_fitted(cases.numbers, cases.right, case_folds[cases.cases], names, FOLDS)
+    looks = cross_fitted(cases.shapes, cases.right, case_folds[cases.cases], names, FOLDS)
     return weighed(
         Offered(
             rates,
+            looks,
             any_source[cases.cases],
             cases.cases,
             cases.values,
@@ -215,8 +226,12 @@ def _cross_fitted(cases: Cases) -> Values:
 
 
 def _rates(cases: Cases) -> Rates:
-    numbers = np.concatenate((cases.numbers, cases.any_numbers))
-    return Rates.counted(cases.keys, numbers, np.concatenate((cases.right, cases.any_right)))
+    return Rates.counted(
+        cases.keys,
+        (cases.numbers, cases.right),
+        (cases.any_numbers, cases.any_right),
+        (cases.shapes, cases.right),
+    )
 
 
 def _guess(wanted: Sequence[Parameter], values: Sequence[Candidate], confidence: float) -> Guess:
@@ -234,7 +249,8 @@ def _told(found: Candidate) -> str:
 
 
 def _confidence(cases: Cases, found: Values, probabilities: Column) -> Confidence:
-    """How often the likeliest value of every parameter of a call was right."""
+    """How often the likeliest value of every parameter of a call was right: of calls that others came before,
+    for nobody asks about the first of a session. Of all calls, where there are no others."""
     calls = len(cases.tools)
     best = np.zeros(len(cases.calls))
     right = np.zeros(len(cases.calls), dtype=np.bool_)
@@ -243,4 +259,6 @@ def _confidence(cases: Cases, found: Values, probabilities: Column) -> Confidenc
     right[found.owners[order]] = found.right[order]
     logs = np.log(np.maximum(best, LEAST_SHARE))
     products, wrong = summed(logs, cases.calls, calls), summed(~right, cases.calls, calls)
-    return Confidence.fit(products, cases.tools, wrong == 0, cases.folds)
+    asked = cases.later if cases.later.any() else ~cases.later
+    tools = [tool for tool, one in zip(cases.tools, asked.tolist(), strict=True) if one]
+    return Confidence.fit(products[asked], tools, (wrong == 0)[asked], cases.folds[asked])

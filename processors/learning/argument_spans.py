@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final
+
+from pml.processors.learning.span import Span
+from pml.processors.learning.worded_days import worded_days
 
 TEXT_CHARACTERS: Final = 8_000
 SPANS_MOST: Final = 24
@@ -16,6 +19,10 @@ KINDS: Final[Mapping[str, re.Pattern[str]]] = {
     "url": re.compile(r"(https?://[^\s'\"<>)\]]+[^\s'\"<>)\].,;:!?])"),
     "email": re.compile(r"([\w.+-]+@[\w-]+(?:\.[\w-]+)+)"),
     "date": re.compile(r"(\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2})?)?)"),
+    "day": re.compile(r"(?<![\w/])(\d{1,2}/\d{1,2}/\d{2,4})(?![\w/])"),
+    "time": re.compile(r"(?<![\w:])(\d{1,2}:\d{2}(?:\s?[AaPp]\.?[Mm]\b)?|\d{1,2}\s?[AaPp][Mm]\b)"),
+    "phone": re.compile(r"(?<![\w.+-])(\+\d[\d ()-]{5,18}\d|\d{3}-\d{3}-\d{4}|\d{3}-\d{4})(?![\w-])"),
+    "measure": re.compile(r"(?<![\w.#-])(\d+(?:\.\d+)?)(?=[A-Za-z]{1,4}\b)(?!(?:st|nd|rd|th|am|pm|AM|PM)\b)"),
     "path": re.compile(
         r"((?<![\w./-])~?(?:[\w.-]{0,80}/){1,20}[\w.-]{0,80}\w|\w[\w-]{0,80}\.[A-Za-z]\w{0,4}(?!\w))"
     ),
@@ -29,14 +36,7 @@ KINDS: Final[Mapping[str, re.Pattern[str]]] = {
     "clause": re.compile(r"([^.!?;,\n]{3,})"),
 }
 
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A piece of a text and where it stands, in characters."""
-
-    text: str
-    start: int
-    end: int
+_PERCENT: Final = re.compile(r"(?<![\w.,-])(\d{1,3}(?:\.\d{1,6})?)\s?(?:%|percent\b)")
 
 
 def spans(text: str) -> dict[str, list[Span]]:
@@ -45,7 +45,8 @@ def spans(text: str) -> dict[str, list[Span]]:
     Of a kind with more than `SPANS_MOST` pieces the last ones are kept.
     """
     read = text[-TEXT_CHARACTERS:]
-    return {kind: _of_kind(pattern, read) for kind, pattern in KINDS.items()}
+    found = {kind: _of_kind(pattern, read) for kind, pattern in KINDS.items()}
+    return found | {"worded day": worded_days(read)[-SPANS_MOST:], "fraction": _fractions(read)}
 
 
 def mentioned(text: str, lowered: str) -> bool:
@@ -58,6 +59,14 @@ def mentioned(text: str, lowered: str) -> bool:
             return True
         at = lowered.find(wanted, at + 1)
     return False
+
+
+def _fractions(text: str) -> list[Span]:
+    """`5%` is 0.05."""
+    found = [
+        Span(f"{Decimal(match[1]) / 100:f}", match.start(), match.end()) for match in _PERCENT.finditer(text)
+    ]
+    return found[-SPANS_MOST:]
 
 
 def _of_kind(pattern: re.Pattern[str], text: str) -> list[Span]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pml.processors.learning.argument_values import spelled
@@ -41,6 +41,7 @@ class Parameter:
         default: the spelling of what the schema says it is without; None: it does not say.
         constants: JSON spellings of values that several sessions gave it, the most frequent first.
         paths: earlier arguments and fields of results, as `source_of` writes them, that had its value.
+        others_required: whether the tool's schema says of any parameter that it is required.
     """
 
     tool: str
@@ -51,6 +52,7 @@ class Parameter:
     default: bytes | None
     constants: tuple[bytes, ...]
     paths: frozenset[str] = frozenset()
+    others_required: bool = False
 
 
 def declared(tool: str, schema: Mapping[str, Any] | None) -> dict[str, Parameter]:
@@ -61,7 +63,12 @@ def declared(tool: str, schema: Mapping[str, Any] | None) -> dict[str, Parameter
     told = known.get("required")
     required = [name for name in told if isinstance(name, str)] if isinstance(told, list) else []
     order = [*required, *(name for name in named if name not in set(required))][:PARAMETERS_MOST]
-    return {name: _declared(tool, name, named.get(name), name in required) for name in order}
+    return {
+        name: replace(
+            _declared(tool, name, named.get(name), name in required), others_required=bool(required)
+        )
+        for name in order
+    }
 
 
 @dataclass(slots=True)
@@ -128,7 +135,7 @@ def parameter(
         kind = next(iter(of.types))
     if told is None:
         return Parameter(tool, name, kind, False, (), None, constants, paths)
-    return Parameter(tool, name, kind, told.required, told.enum, told.default, constants, paths)
+    return replace(told, type=kind, constants=constants, paths=paths)
 
 
 def _declared(tool: str, name: str, told: Any, required: bool) -> Parameter:

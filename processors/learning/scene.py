@@ -9,8 +9,9 @@ from typing import Any, Final
 import orjson
 
 from pml.processors.discovery.words import spoken
-from pml.processors.learning.argument_spans import TEXT_CHARACTERS, Span, spans
+from pml.processors.learning.argument_spans import TEXT_CHARACTERS, spans
 from pml.processors.learning.argument_values import Leaf, leaves
+from pml.processors.learning.span import Span
 
 HISTORY_MOST: Final = 16
 FIRST: Final = "^"
@@ -58,13 +59,17 @@ def loose(spelling: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An element as it is seen from a call: `back` is 1 for the latest."""
+    """An element as it is seen from a call: `back` is 1 for the latest.
+
+    `taken`: an argument of an earlier call had a value of its results.
+    """
 
     back: int
     name: str
     owner: str
     arguments: tuple[Leaf, ...]
     results: Mapping[str, tuple[Leaf, ...]]
+    taken: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +118,20 @@ def taken_apart(element: Past) -> Taken:
 def scene(past: Sequence[Taken], text: str) -> Scene:
     """What is known after these elements, the latest last, with this text visible."""
     kept = past[-HISTORY_MOST:][::-1]
+    used = frozenset(leaf.spelling for each in kept for leaf in each.arguments if leaf.spelling)
     elements = tuple(
-        Element(back, each.name, each.owner, each.arguments, each.results)
+        Element(back, each.name, each.owner, each.arguments, each.results, _taken(each, used))
         for back, each in enumerate(kept, start=1)
     )
-    used = frozenset(leaf.spelling for element in elements for leaf in element.arguments if leaf.spelling)
     read = text[-TEXT_CHARACTERS:]
     pieces = spans(read)
     words = {word.lower() for word in map(_word, used) if word is not None}
     ends = [piece.end for each in pieces.values() for piece in each if piece.text.lower() in words]
     return Scene(elements, pieces, read.lower(), used, max(ends, default=0))
+
+
+def _taken(element: Taken, used: frozenset[bytes]) -> bool:
+    return any(leaf.spelling in used for items in element.results.values() for leaf in items)
 
 
 def _word(value: bytes) -> str | None:

@@ -77,3 +77,55 @@ def test_every_candidate_has_a_row_of_numbers() -> None:
         rows = described(before, wanted, offered)
         assert rows.shape == (len(offered), len(NAMES))
         assert np.all(np.isfinite(rows))
+
+
+PLAN = "Calculate the area of a circle, validate the mail, then encrypt the area with the key"
+
+
+def owned(field: str, general: str, values: dict[str, str]) -> dict[str, dict[str, float]]:
+    """What is known of the results of two calls, by value, for what `encrypt` is to get."""
+    past = [
+        Past("shop:calculate_area", {"radius": 5}, {"area": values["area"]}),
+        Past("shop:validate_mail", {"mail": "a@b.org"}, {"valid": values["valid"]}),
+    ]
+    before = scene([taken_apart(each) for each in past], PLAN)
+    wanted = Parameter("shop:encrypt", field, "string", True, (), None, ())
+    offered = [each for each in candidates(before, wanted) if each.general.startswith(general)]
+    rows = described(before, wanted, offered)
+    return {
+        each.value.decode().strip('"'): dict(zip(NAMES, row.tolist(), strict=True))
+        for each, row in zip(offered, rows, strict=True)
+    }
+
+
+def test_the_clause_that_asks_for_a_tool_says_whose_result_it_takes() -> None:
+    rows = owned("data", "result", {"area": "78", "valid": "yes"})
+    assert [rows[name]["field_asked"] for name in ("78", "yes")] == [1, 0]
+    assert [rows[name]["owner_asked"] for name in ("78", "yes")] == pytest.approx([1 / 3, 0])
+    assert [rows[name]["field_said"] for name in ("78", "yes")] == [1, 0]
+    assert [rows[name]["untaken"] for name in ("78", "yes")] == [1, 1]
+
+
+def test_a_mention_in_the_clause_that_asks_for_a_tool_is_told_from_others() -> None:
+    text = "pay 20 for Ada, calculate the sales tax of 500, send 7 mails"
+    before = scene([], text)
+    offered = [Candidate(value, "text number next 1", "") for value in (b"20", b"500", b"7")]
+    rows = [dict(zip(NAMES, row.tolist(), strict=True)) for row in described(before, parameter("x"), offered)]
+    assert [row["in_asked"] for row in rows] == [0, 1, 0]
+    assert [row["after_asked"] for row in rows] == [0, 0, 1]
+
+
+def test_what_the_parameter_had_before_and_what_was_taken_up_is_seen() -> None:
+    past = [
+        Past("shop:find", {"query": "Boston"}, {"id": "b1"}),
+        Past("shop:open", {"id": "b1"}, {"open": True}),
+    ]
+    before = scene([taken_apart(each) for each in past], "find Boston and Paris")
+    wanted = Parameter("shop:find", "query", "string", True, (), None, ())
+    offered = candidates(before, wanted)
+    rows = {
+        each.value: dict(zip(NAMES, row.tolist(), strict=True))
+        for each, row in zip(offered, described(before, wanted, offered), strict=True)
+    }
+    assert [rows[value]["again"] for value in (b'"Boston"', b'"Paris"')] == [1, 0]
+    assert [element.taken for element in before.past] == [False, True]

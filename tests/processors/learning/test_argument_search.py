@@ -17,7 +17,7 @@ from pml.processors.learning.argument_combining import LEAST_SHARE, combinations
 from pml.processors.learning.argument_rates import START, STRENGTH, cross_fitted
 from pml.processors.learning.argument_spans import mentioned, spans
 from pml.processors.learning.argument_values import NODES_MOST, leaves, spelled
-from pml.processors.learning.parameters import Parameter
+from pml.processors.learning.parameters import Parameter, declared
 from pml.processors.learning.partial_json import read_json
 from pml.processors.learning.scene import HISTORY_MOST, Past, scene, taken_apart
 
@@ -151,7 +151,10 @@ def test_optional_arguments_may_be_left_out_and_habits_that_the_text_names_count
     before = scene([], "a round trip in business class")
     wanted = parameter("cabin", required=False, constants=(b'"business"', b'"economy"'))
     found = {each.value: each.general for each in candidates(before, wanted)}
-    assert (found[LEFT_OUT], found[b'"business"']) == ("left out", "constant in the text")
+    assert (found[LEFT_OUT], found[b'"business"']) == (
+        "left out, none required",
+        "constant in the text",
+    )
     assert found[b'"economy"'] == "constant"
     assert mentioned("Round Trip", before.lowered)
     assert not mentioned("usines", before.lowered)
@@ -194,3 +197,37 @@ def test_combinations_are_the_likeliest_of_all(shares: list[list[float]], most: 
     assert [math.exp(log) for log, _ in found] == pytest.approx(sorted(every, reverse=True)[:most])
     assert len({picks for _, picks in found}) == len(found)
     assert all(share >= LEAST_SHARE for each in falling for share in each)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "pieces"),
+    [
+        ("day", "from 10/05/2023 to 1/2/24, in docs/10/05", ["10/05/2023", "1/2/24"]),
+        ("time", "at 10:00 AM until 9pm, ratio 3:2", ["10:00 AM", "9pm"]),
+        (
+            "phone",
+            "call +1234567890, 555-123-4567 or 555-1234, order 12",
+            ["+1234567890", "555-123-4567", "555-1234"],
+        ),
+        ("measure", "a weight of 70kg and 1.8m on the 1st at 5pm, id a70kg", ["70", "1.8"]),
+        ("fraction", "a tax of 7.5%, 5 percent off, 12,000%", ["0.075", "0.05"]),
+        ("worded day", "on August 15th, 2024", ["2024-08-15"]),
+    ],
+)
+def test_pieces_of_other_spellings_are_found(kind: str, text: str, pieces: list[str]) -> None:
+    assert [found.text for found in spans(text)[kind]] == pieces
+
+
+def test_a_whole_number_of_the_text_may_be_meant_as_a_decimal_one() -> None:
+    before = scene([], "fill in 20 gallons")
+    found = {each.value: each.general for each in candidates(before, parameter("amount", kind="number"))}
+    assert (found[b"20"], found[b"20.0"]) == ("text number next 1", "text number next 1 decimal")
+    whole = {each.value for each in candidates(before, parameter("amount", kind="integer"))}
+    assert b"20.0" not in whole
+
+
+def test_an_optional_argument_where_others_are_required_is_left_out_for_another_reason() -> None:
+    schema = {"properties": {"a": {}, "b": {}}, "required": ["a"]}
+    told = declared("t", schema), declared("t", {"properties": {"b": {}}})
+    first = [candidates(scene([], ""), each["b"])[0].general for each in told]
+    assert first == ["left out", "left out, none required"]
