@@ -149,6 +149,8 @@ class Library:
                 called.get(edge.target, edge.target),
                 edge.weight,
                 edge.runs,
+                edge.successes,
+                tuple(dict.fromkeys(field.to_field for field in edge.fields)),
             )
             for _, edge in sorted(known.edges.items())
         )
