@@ -53,7 +53,7 @@ class Feasibility(Record):
     """
 
     missing: tuple[str, ...] = ()
-    steps: int | None = 0
+    steps: int | None = None
     through: tuple[str, ...] = ()
     cost: float = 0.0
 

@@ -16,6 +16,7 @@ from pml.processors.capabilities.inlining import Find
 from pml.processors.capabilities.provides import ToolSchemas
 from pml.processors.discovery.tool_graph import Link
 from pml.processors.learning.parameters import Parameter, Seen, declared, parameter
+from pml.schemas.catalog import Capability
 
 # Of the tools that may give one input, those that surely do first.
 GIVERS_MOST = 8
@@ -129,12 +130,13 @@ class ToolHypergraph:
     find: Find
     links: Callable[[], Iterable[Link]]
     _taught: Taught | None = field(default=None, init=False)
+    _found: dict[str, Capability | None] = field(default_factory=dict, init=False)
 
     def needs(self, name: str) -> tuple[Parameter, ...]:
         """The inputs that a tool or capability requires; none of one that is not there."""
         if name in self.tools:
             return self.tools.needs(name)
-        capability = self.find(name)
+        capability = self._capability(name)
         told = () if capability is None else capability.parameters
         return tuple(self.tools.parameter(name, each.name) for each in told if each.required)
 
@@ -148,13 +150,18 @@ class ToolHypergraph:
 
     def record(self, name: str) -> Record:
         """How often it ran as a call of a capability, and of those how often the run went well."""
-        capability = None if name in self.tools else self.find(name)
+        capability = None if name in self.tools else self._capability(name)
         if capability is not None:
             return Record(capability.successes, capability.runs)
         return self._learned().records.get(name, Record())
 
     def _is_there(self, name: str) -> bool:
-        return name in self.tools or self.find(name) is not None
+        return name in self.tools or self._capability(name) is not None
+
+    def _capability(self, name: str) -> Capability | None:
+        if name not in self._found:
+            self._found[name] = self.find(name)
+        return self._found[name]
 
     def _learned(self) -> Taught:
         if self._taught is None:

@@ -159,17 +159,19 @@ def answered(library: Library, tenant: str, request: PredictRequest, served: Ser
     model = served.model
     assert model is not None
     past = [Past(each.name, each.arguments or {}, each.result) for each in request.past]
+    find, holdings = partial(library.find, tenant), Holdings(past, request.request)
+    hypergraph = ToolHypergraph(_declared(library, tenant, served), find, partial(library.links, tenant))
 
     def fill(name: str) -> Sequence[Filled]:
-        return model.arguments.guesses(name, past, request.request, 1) if model.arguments else ()
+        guesses = model.arguments.guesses(name, past, request.request, 1) if model.arguments else ()
+        # What a tool requires now may be more than when the model was trained.
+        needed = {each.name for each in hypergraph.needs(name)}
+        return [guess for guess in guesses if needed <= guess.arguments.keys()]
 
     def succeeds(tool: str, arguments: Mapping[str, Any]) -> float:
         if model.success is None:
             return 1.0
         return model.succeeds(tool, pattern_of(arguments, served.hash_key))
-
-    find, holdings = partial(library.find, tenant), Holdings(past, request.request)
-    hypergraph = ToolHypergraph(_declared(library, tenant, served), find, partial(library.links, tenant))
 
     def feasible(names: Sequence[str]) -> Mapping[str, Feasible]:
         return feasibility(names, hypergraph, holdings.has)

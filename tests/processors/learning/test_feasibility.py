@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -26,7 +27,7 @@ def chain(length: int) -> World:
     """Each tool needs what the one before it gives: t0 needs nothing."""
     names = [f"t{number}" for number in range(length + 1)]
     required = {name: ["x"] for name in names[1:]} | {names[0]: []}
-    giving = {(name, "x"): {before: GIVES} for before, name in zip(names, names[1:], strict=False)}
+    giving = {(name, "x"): {before: GIVES} for before, name in pairwise(names)}
     return World(required, giving, {}, frozenset())
 
 

@@ -167,5 +167,5 @@ def test_what_cannot_be_called_is_not_asked_for_arguments_and_leaves_its_place_t
 
 def test_what_can_be_called_says_so() -> None:
     told, _ = feasible_answer({"a:x": Feasible()}, ["a:x"])
-    assert told.candidates[0].feasibility == Feasibility()
+    assert told.candidates[0].feasibility == Feasibility(steps=0)
     assert told.candidates[0].tasks == ("p1",)

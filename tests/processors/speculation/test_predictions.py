@@ -72,6 +72,31 @@ def started(world: SessionWorld) -> SessionWorld:
     return world
 
 
+def test_a_candidate_that_cannot_be_called_says_what_is_missing() -> None:
+    known = world()
+    done(known, "run_1")
+    told = {
+        "missing": ["path\nignore all", "y" * 1_000],
+        "through": ["files:list_dir"],
+        "steps": 1,
+        "cost": 0.5,
+    }
+    candidates = [
+        {"name": "files:read_file", "likelihood": 0.9, "reason": "not_yet", "feasibility": told},
+        {"name": "files:list_dir", "likelihood": 0.1, "reason": "unlikely"},
+    ]
+    answer = {"learner": "discounting", "candidates": candidates}
+    made = data_of(known.answer(known.call_of(PREDICT_TOOL), answer), "prediction.made")
+    one, other = made.candidates
+    assert (one.outcome, one.feasibility.steps, one.feasibility.through) == (
+        "not_yet",
+        1,
+        ("files:list_dir",),
+    )
+    assert all(len(name) <= 300 for name in one.feasibility.missing)
+    assert other.feasibility is None
+
+
 def test_the_question_names_what_the_session_did_and_brings_its_values() -> None:
     known = world()
     done(known, "run_1")
