@@ -8,6 +8,8 @@ from pml.processors.learning.argument_candidates import LEFT_OUT, candidates
 from pml.processors.learning.parameters import Parameter
 from pml.processors.learning.scene import HISTORY_MOST, Past, Scene, scene, taken_apart
 
+_TEXTS = frozenset({"string", "array"})
+
 
 class Holdings:
     """Elements of a session and the visible text, looked through for one input after another.
@@ -29,8 +31,14 @@ class Holdings:
             return True
         key = wanted.tool, wanted.name
         if key not in self._looked:
-            self._looked[key] = any(each.value != LEFT_OUT for each in candidates(self._before(), wanted))
+            self._looked[key] = self._is_named(self._before(), wanted)
         return self._looked[key]
+
+    def _is_named(self, before: Scene, wanted: Parameter) -> bool:
+        """Any piece of a text is a text, or an item of a list: that needs no look at all the others."""
+        if wanted.type in _TEXTS and any(before.spans.values()):
+            return True
+        return any(each.value != LEFT_OUT for each in candidates(before, wanted))
 
     def _before(self) -> Scene:
         """Taken apart with the first input that needs it."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from pml.processors.learning.argument_candidates import candidates
 from pml.processors.learning.argument_sources import ArgumentSources
 from pml.processors.learning.holdings import Holdings
 from pml.processors.learning.parameters import Parameter
-from pml.processors.learning.scene import Past
+from pml.processors.learning.scene import Past, scene, taken_apart
 
 LISTED = Past("files:list_dir", {"path": "docs"}, {"first": "docs/new.md", "size": 7})
 MUCH = Past("files:stat", {}, {f"field_{number}": number for number in range(9)})
@@ -51,6 +52,16 @@ def test_what_nothing_names_is_not(past: list[Past], text: str, name: str, kind:
 @pytest.mark.parametrize("told", [{"default": b'"a"'}, {"enum": (b'"a"',)}, {"constants": (b'"a"',)}])
 def test_defaults_habits_and_what_a_schema_allows_are_at_hand(told: dict[str, object]) -> None:
     assert Holdings([], "").has(wanted("mode", **told))
+
+
+@pytest.mark.parametrize("text", ["", "read a file", "read 'a.md', 3 lines of it"])
+@pytest.mark.parametrize("kind", ["string", "array", "integer", "number", "boolean", "object", "any"])
+@pytest.mark.parametrize("past", [[], [LISTED], [MUCH], [LISTED, MUCH]])
+def test_it_agrees_with_the_list_of_all_that_may_be_meant(past: list[Past], kind: str, text: str) -> None:
+    before = scene([taken_apart(each) for each in past], text)
+    for name in ("path", "first", "unheard", "field_1"):
+        asked = wanted(name, kind)
+        assert Holdings(past, text).has(asked) is bool(candidates(before, asked))
 
 
 def test_where_an_input_is_not_at_hand_no_source_guesses_arguments() -> None:
