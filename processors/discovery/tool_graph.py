@@ -17,18 +17,13 @@ SETTLED = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An edge of the tool graph: what it leads from and to, its weight, and how many runs had it.
-
-    `successes` are those of them that went well; `inputs`, of `provides`, what of the target was given.
-    """
+    """An edge of the tool graph: what it leads from and to, its weight, and how many runs had it."""
 
     type: EdgeType
     source: str
     target: str
     weight: float
     runs: int
-    successes: int = 0
-    inputs: tuple[str, ...] = ()
 
 
 class ToolGraph:

@@ -14,9 +14,8 @@ from pml.processors.capabilities.coverage import property_of, types_compatible
 from pml.processors.capabilities.edge_weights import START
 from pml.processors.capabilities.inlining import Find
 from pml.processors.capabilities.provides import ToolSchemas
-from pml.processors.discovery.tool_graph import Link
 from pml.processors.learning.parameters import Parameter, Seen, declared, parameter
-from pml.schemas.catalog import Capability
+from pml.schemas.catalog import Capability, Edge
 
 # Of the tools that may give one input, those that surely do first.
 GIVERS_MOST = 8
@@ -51,17 +50,18 @@ class Taught:
     records: dict[str, Record] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, links: Iterable[Link]) -> Taught:
+    def of(cls, edges: Iterable[Edge]) -> Taught:
         """Provides edges with the fields that were seen; how often a tool was a call of a capability."""
         found = cls()
-        for link in links:
-            if link.type == "contains":
-                before = found.records.get(link.target, Record())
-                after = Record(before.successes + link.successes, before.runs + link.runs)
-                found.records[link.target] = after
-            elif link.type == "provides":
-                for taken in link.inputs:
-                    found.givers.setdefault((link.target, taken), {})[link.source] = link.weight
+        for edge in edges:
+            if edge.type == "contains":
+                before = found.records.get(edge.target, Record())
+                after = Record(before.successes + edge.successes, before.runs + edge.runs)
+                found.records[edge.target] = after
+            elif edge.type == "provides":
+                for given in edge.fields:
+                    slot = edge.target, given.to_field
+                    found.givers.setdefault(slot, {})[edge.source] = edge.weight
         return found
 
 
@@ -123,12 +123,12 @@ class ToolHypergraph:
     Attributes:
         tools: what schemas and past sessions say.
         find: knows the capabilities of the tenant.
-        links: its tool graph, read when something is missing; a name in it may be gone.
+        edges: its tool graph, read when something is missing; a name in it may be gone.
     """
 
     tools: DeclaredTools
     find: Find
-    links: Callable[[], Iterable[Link]]
+    edges: Callable[[], Iterable[Edge]]
     _taught: Taught | None = field(default=None, init=False)
     _found: dict[str, Capability | None] = field(default_factory=dict, init=False)
 
@@ -165,5 +165,5 @@ class ToolHypergraph:
 
     def _learned(self) -> Taught:
         if self._taught is None:
-            self._taught = Taught.of(self.links())
+            self._taught = Taught.of(self.edges())
         return self._taught

@@ -160,7 +160,7 @@ def answered(library: Library, tenant: str, request: PredictRequest, served: Ser
     assert model is not None
     past = [Past(each.name, each.arguments or {}, each.result) for each in request.past]
     find, holdings = partial(library.find, tenant), Holdings(past, request.request)
-    hypergraph = ToolHypergraph(_declared(library, tenant, served), find, partial(library.links, tenant))
+    hypergraph = ToolHypergraph(_declared(library, tenant, served), find, partial(library.edges, tenant))
 
     def fill(name: str) -> Sequence[Filled]:
         guesses = model.arguments.guesses(name, past, request.request, 1) if model.arguments else ()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pml.processors.capabilities.provides import ToolSchemas
-from pml.processors.discovery.tool_graph import Link
 from pml.processors.learning.argument_sources import ArgumentSources
 from pml.processors.learning.feasibility import feasibility
 from pml.processors.learning.holdings import Holdings
@@ -18,13 +17,29 @@ from pml.processors.learning.tool_hypergraph import (
     Record,
     ToolHypergraph,
 )
-from pml.schemas.catalog import Capability
+from pml.schemas.catalog import Capability, Edge, EdgeField, EdgeType
 from pml.schemas.structure import StructureParameter
 
 
 def schema(required: Sequence[str] = (), **types: str) -> dict[str, object]:
     """A JSON Schema of an object with these fields."""
     return {"properties": {name: {"type": kind} for name, kind in types.items()}, "required": list(required)}
+
+
+def edge(
+    kind: EdgeType, source: str, target: str, weight: float, counts: tuple[int, int], *inputs: str
+) -> Edge:
+    """What runs taught: how many there were, how many of them went well, and what of target was given."""
+    return Edge(
+        tenant="local",
+        type=kind,
+        source=source,
+        target=target,
+        weight=weight,
+        runs=counts[0],
+        successes=counts[1],
+        fields=tuple(EdgeField(to_field=name) for name in inputs),
+    )
 
 
 SCHEMAS = {
@@ -36,11 +51,11 @@ SCHEMAS = {
 
 
 def hypergraph(
-    links: Sequence[Link] = (), capability: Capability | None = None, tools: DeclaredTools | None = None
+    edges: Sequence[Edge] = (), capability: Capability | None = None, tools: DeclaredTools | None = None
 ) -> ToolHypergraph:
     """These tools, what runs taught, and perhaps one capability."""
     known = {} if capability is None else {"cap_1": capability}
-    return ToolHypergraph(tools or DeclaredTools(SCHEMAS, {}), known.get, lambda: links)
+    return ToolHypergraph(tools or DeclaredTools(SCHEMAS, {}), known.get, lambda: edges)
 
 
 def test_a_tool_needs_what_its_schema_requires() -> None:
@@ -61,14 +76,14 @@ def test_a_field_that_is_called_alike_gives_an_input_if_its_type_fits() -> None:
 
 
 def test_an_edge_that_runs_taught_gives_what_it_was_seen_to_give() -> None:
-    links = [
-        Link("provides", "fs:list", "fs:read", 0.9, 5, 5, ("path",)),
-        Link("provides", "fs:find", "fs:read", 0.2, 9, 1, ("path",)),
-        Link("provides", "fs:gone", "fs:read", 1.0, 5, 5, ("path",)),
-        Link("provides", "fs:size", "fs:read", 1.0, 5, 5, ("lines",)),
-        Link("sequence", "fs:size", "fs:read", 1.0, 5, 5),
+    edges = [
+        edge("provides", "fs:list", "fs:read", 0.9, (5, 5), "path"),
+        edge("provides", "fs:find", "fs:read", 0.2, (9, 1), "path"),
+        edge("provides", "fs:gone", "fs:read", 1.0, (5, 5), "path"),
+        edge("provides", "fs:size", "fs:read", 1.0, (5, 5), "lines"),
+        edge("sequence", "fs:size", "fs:read", 1.0, (5, 5)),
     ]
-    found = hypergraph(links)
+    found = hypergraph(edges)
     assert found.givers(found.needs("fs:read")[0]) == [Giver("fs:list", 0.9), Giver("fs:find", 0.2)]
 
 
@@ -92,13 +107,13 @@ def test_so_many_give_an_input_at_most_and_a_tool_not_its_own() -> None:
 
 
 def test_how_often_a_tool_went_well_is_that_of_the_runs_that_called_it() -> None:
-    links = [
-        Link("contains", "cap_1", "fs:read", 0.9, 5, 4),
-        Link("contains", "cap_2", "fs:read", 0.9, 2, 2),
-        Link("dependency", "fs:list", "fs:read", 0.9, 9, 1),
+    edges = [
+        edge("contains", "cap_1", "fs:read", 0.9, (5, 4)),
+        edge("contains", "cap_2", "fs:read", 0.9, (2, 2)),
+        edge("dependency", "fs:list", "fs:read", 0.9, (9, 1)),
     ]
     known = Capability(tenant="local", name="look", capability_id="cap_1", runs=7, successes=3)
-    found = hypergraph(links, known)
+    found = hypergraph(edges, known)
     assert [found.record(name) for name in ("fs:read", "fs:list", "cap_1")] == [
         Record(6, 7),
         Record(),
@@ -108,7 +123,7 @@ def test_how_often_a_tool_went_well_is_that_of_the_runs_that_called_it() -> None
 
 def test_what_is_missing_is_given_by_the_call_that_can_be_made() -> None:
     nothing, listed = Holdings([], ""), Holdings([], "find '*.md'")
-    found = hypergraph([Link("provides", "fs:list", "fs:read", 0.9, 5, 5, ("path",))])
+    found = hypergraph([edge("provides", "fs:list", "fs:read", 0.9, (5, 5), "path")])
     names = ["fs:read", "fs:find", "fs:list"]
     without = feasibility(names, found, nothing.has)
     assert (without["fs:read"].missing, without["fs:read"].through) == (("path",), ("fs:list",))
