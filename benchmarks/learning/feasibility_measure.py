@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
@@ -198,7 +198,7 @@ def row_of(name: str, visible: str, found: Answered, seed: int) -> dict[str, Any
     }
 
 
-def _share(flags: Any) -> float:
+def _share(flags: Iterable[bool]) -> float:
     found = list(flags)
     return round(sum(found) / max(1, len(found)), 4)
 
