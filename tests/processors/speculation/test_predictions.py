@@ -8,6 +8,8 @@ import pytest
 
 from pml.processors.workflow import Step
 from pml.schemas.catalog import CatalogRecord, ThresholdOverride
+from pml.schemas.codec import decode_event, encode
+from pml.schemas.events import PredictionMade
 from pml.schemas.prediction import HISTORY_MOST, PREDICT_TOOL
 from tests.processors.session_world import SessionWorld, catalog, data_of
 
@@ -95,6 +97,21 @@ def test_a_candidate_that_cannot_be_called_says_what_is_missing() -> None:
     )
     assert all(len(name) <= 300 for name in one.feasibility.missing)
     assert other.feasibility is None
+
+
+def test_that_nobody_can_give_what_is_missing_stays_so_in_the_log() -> None:
+    known = world()
+    done(known, "run_1")
+    told = [{"missing": ["path"], "steps": None}, {"steps": 0}]
+    candidates = [
+        {"name": "files:read_file", "likelihood": 0.5, "reason": "infeasible", "feasibility": each}
+        for each in told
+    ]
+    step = known.answer(known.call_of(PREDICT_TOOL), {"learner": "discounting", "candidates": candidates})
+    made = next(event for event in step.events if event.type == "prediction.made")
+    kept = decode_event(encode(made)).data
+    assert isinstance(kept, PredictionMade)
+    assert [each.feasibility and each.feasibility.steps for each in kept.candidates] == [None, 0]
 
 
 def test_the_question_names_what_the_session_did_and_brings_its_values() -> None:
