@@ -41,6 +41,23 @@ class PredictRequest(Record):
     past: tuple[PastElement, ...] = Field(default=(), max_length=VALUES_MOST)
 
 
+class Feasibility(Record):
+    """Whether something could be called when the answer was made, with what the session had then.
+
+    Attributes:
+        missing: inputs that it requires and that nothing in the session names.
+        steps: how many other calls could give them; 0 where nothing is missing, None where nobody is known
+            who could.
+        through: these calls, tools and capabilities in an order in which they can be made.
+        cost: of these calls; e^−cost is the probability that they go well and give what is needed.
+    """
+
+    missing: tuple[str, ...] = ()
+    steps: int | None = None
+    through: tuple[str, ...] = ()
+    cost: float = 0.0
+
+
 class Predicted(Record):
     """What may come next.
 
@@ -51,6 +68,7 @@ class Predicted(Record):
         tasks: of the answer's workflow, those that are its calls.
         sources: for each argument, what it was taken from.
         reason: why it has no calls.
+        feasibility: whether it can be called at all; None where that was not looked at.
     """
 
     name: str
@@ -59,6 +77,7 @@ class Predicted(Record):
     tasks: tuple[str, ...] = ()
     sources: dict[str, str] = {}
     reason: str | None = None
+    feasibility: Feasibility | None = None
 
 
 class PredictAnswer(Record):

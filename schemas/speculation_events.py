@@ -6,6 +6,7 @@ from typing import Literal
 
 from pml.schemas.base import Coordinate, Json, Record, ThresholdContext
 from pml.schemas.event_data import EventData, Started
+from pml.schemas.prediction import Feasibility
 
 Fate = Literal["served", "discarded", "failed"]
 SpeculationKind = Literal["layer", "branch", "prediction", "exploration"]
@@ -209,7 +210,8 @@ class PredictionCandidate(Record):
 
     `likelihood` is that it comes, `confidence` that it comes with the arguments that were found for it.
     `outcome` is `begun`, `planned`, or why neither; `task_ids` are its calls. `sources` say what each
-    argument was taken from, and no value.
+    argument was taken from, and no value. `feasibility` says whether it could be called at all; None where
+    that was not looked at.
     """
 
     name: str
@@ -218,6 +220,7 @@ class PredictionCandidate(Record):
     outcome: str
     task_ids: tuple[str, ...] = ()
     sources: dict[str, str] = {}
+    feasibility: Feasibility | None = None
 
 
 class PredictionMade(EventData):

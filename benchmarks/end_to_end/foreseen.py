@@ -13,11 +13,15 @@ from benchmarks.learning.argument_sets import ArgumentSet
 from benchmarks.learning.ways import WAYS
 from benchmarks.speculation.conversion import is_safe
 from benchmarks.speculation.sample import DECISION_S, SIGMA
+from pml.processors.capabilities.provides import ToolSchemas
 from pml.processors.learning.argument_sources import ArgumentSources
 from pml.processors.learning.argument_sources import Guess as Arguments
+from pml.processors.learning.feasibility import Feasible, feasibility
+from pml.processors.learning.holdings import Holdings
 from pml.processors.learning.model import Candidate, NextModel
 from pml.processors.learning.predict_answer import Question, predict_answer
 from pml.processors.learning.scene import Past
+from pml.processors.learning.tool_hypergraph import DeclaredTools, ToolHypergraph
 from pml.schemas.canonical import canonical_json
 from pml.schemas.prediction import HISTORY_MOST, VALUES_MOST, PredictRequest
 from pml.schemas.workflow import LiteralValue
@@ -77,6 +81,9 @@ class Asked:
 
     def __init__(self, recorded: Recorded, sources: ArgumentSources) -> None:
         self._recorded, self._sources = recorded, sources
+        schemas = {name: ToolSchemas(schema) for name, schema in recorded.data.schemas.items()}
+        tools = DeclaredTools(schemas, sources.known.seen)
+        self._tools = ToolHypergraph(tools, lambda name: None, tuple)
         self._filled: dict[tuple[int, int, str], tuple[Arguments, ...]] = {}
 
     def foreseen(self, model: NextModel, row: int) -> tuple[Foreseen, ...]:
@@ -96,8 +103,14 @@ class Asked:
                 self._filled[key] = self._sources.guesses(key[2], past, text, 1)
             return self._filled[key]
 
+        def feasible(names: Sequence[str]) -> dict[str, Feasible]:
+            bare = {name: name.partition(":")[2] for name in names}
+            found = feasibility(list(bare.values()), self._tools, Holdings(past, text).has)
+            return {name: found[tool] for name, tool in bare.items()}
+
         history = tuple(each.name for each in made[max(0, place - HISTORY_MOST) : place])
-        question = Question(PredictRequest(history=history, request=text), fill, lambda name: None)
+        asked = PredictRequest(history=history, request=text)
+        question = Question(asked, fill, lambda name: None, feasible=feasible)
         answer = predict_answer(question, _Served(model), "")
         tasks = {task.id: task for task in answer.workflow.tasks} if answer.workflow else {}
         guesses = [

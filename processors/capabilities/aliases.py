@@ -18,3 +18,9 @@ PAIRS: frozenset[frozenset[str]] = frozenset(
 def same_name(one: str, other: str) -> bool:
     """Whether two fields are called the same, or by names that a pair says mean the same."""
     return one == other or frozenset({one, other}) in PAIRS
+
+
+def names_alike(name: str) -> tuple[str, ...]:
+    """All names that are `same_name` as one, itself first."""
+    others = sorted(other for pair in PAIRS if name in pair for other in pair if other != name)
+    return (name, *others)

@@ -137,21 +137,18 @@ class Library:
         )
 
     def links(self, tenant: str) -> tuple[Link, ...]:
-        """The edges of a tenant's tool graph in a fixed order; names that only a person gave are resolved."""
+        """The edges of a tenant's tool graph as discovery uses them, in a fixed order."""
+        return tuple(
+            Link(edge.type, edge.source, edge.target, edge.weight, edge.runs) for edge in self.edges(tenant)
+        )
+
+    def edges(self, tenant: str) -> tuple[Edge, ...]:
+        """A tenant's tool graph in a fixed order; names that only a person gave are resolved."""
         known = self._tenants.get(tenant)
         if known is None or not known.edges:
             return ()
         called = {name: item.capability_id for name, item in self._named(tenant).items()}
-        return tuple(
-            Link(
-                edge.type,
-                called.get(edge.source, edge.source),
-                called.get(edge.target, edge.target),
-                edge.weight,
-                edge.runs,
-            )
-            for _, edge in sorted(known.edges.items())
-        )
+        return tuple(_resolved(edge, called) for _, edge in sorted(known.edges.items()))
 
     def offered(self, tenant: str) -> dict[str, Capability]:
         """The learned capabilities of a tenant that can be called now, by id."""
@@ -255,6 +252,11 @@ def workflow_of(capability: Capability, name: str) -> Workflow:
 def _own(record_id: str) -> str:
     """The capability's id out of its record's, `tenant/cap_…`."""
     return record_id.partition("/")[2] or record_id
+
+
+def _resolved(edge: Edge, called: Mapping[str, str]) -> Edge:
+    ends = {"source": called.get(edge.source, edge.source), "target": called.get(edge.target, edge.target)}
+    return edge if ends == {"source": edge.source, "target": edge.target} else edge.model_copy(update=ends)
 
 
 def _ids(server: ServerTools | None) -> dict[str, Tool]:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pml.processors.capabilities.inlining import Find, inlined
+from pml.processors.learning.feasibility import Feasible
 from pml.schemas.errors import WorkflowInvalid
-from pml.schemas.prediction import CANDIDATES_MOST, PredictAnswer, Predicted, PredictRequest
+from pml.schemas.prediction import CANDIDATES_MOST, Feasibility, PredictAnswer, Predicted, PredictRequest
 from pml.schemas.workflow import LiteralValue, Task, Workflow
 
 # Of the likeliest it is asked with which arguments they come; those behind them reach no threshold.
@@ -22,6 +23,9 @@ ASKED_MOST = 5
 TASKS_MOST = 100
 NO_ARGUMENTS = "no_arguments"
 UNLIKELY = "unlikely"
+# A required input is not there: other calls could give it, or nobody is known who could.
+NOT_YET = "not_yet"
+INFEASIBLE = "infeasible"
 
 
 class Likely(Protocol):
@@ -71,12 +75,14 @@ class Question:
         fill: names the arguments of an element, the likeliest first.
         find: knows capabilities.
         succeeds: how likely a tool succeeds with arguments, 0 to 1; what fails serves nobody.
+        feasible: of elements, what can be called now, or through which calls; who is not told may be.
     """
 
     request: PredictRequest
     fill: Callable[[str], Sequence[Filled]]
     find: Find
     succeeds: Callable[[str, Mapping[str, Any]], float] = lambda tool, arguments: 1.0
+    feasible: Callable[[Sequence[str]], Mapping[str, Feasible]] = lambda names: {}
 
 
 def predict_answer(question: Question, model: NextElement, model_id: str) -> PredictAnswer:
@@ -107,35 +113,51 @@ def _rank(candidate: Predicted) -> tuple[float, float, str]:
 
 
 def _filled(question: Question, likely: Sequence[Likely]) -> Iterator[tuple[Predicted, Workflow]]:
-    room = TASKS_MOST
-    for place, each in enumerate(likely):
-        guess = next(iter(question.fill(each.name)), None) if place < ASKED_MOST else None
+    room, asked = TASKS_MOST, 0
+    feasible = question.feasible([each.name for each in likely])
+    for place, each in enumerate(likely, start=1):
+        found = feasible.get(each.name)
+        bare = Predicted(name=each.name, likelihood=each.confidence, feasibility=_told(found))
+        if found is not None and found.missing:
+            yield _without_calls(bare, INFEASIBLE if found.through is None else NOT_YET), Workflow()
+            continue
+        asked += 1
+        guess = next(iter(question.fill(each.name)), None) if asked <= ASKED_MOST else None
         if guess is None:
-            reason = NO_ARGUMENTS if place < ASKED_MOST else UNLIKELY
-            yield Predicted(name=each.name, likelihood=each.confidence, reason=reason), Workflow()
+            yield _without_calls(bare, NO_ARGUMENTS if asked <= ASKED_MOST else UNLIKELY), Workflow()
             continue
         try:
-            calls = _calls(question.find, f"p{place + 1}", each.name, guess.arguments)
+            calls = _calls(question.find, f"p{place}", each.name, guess.arguments)
         except WorkflowInvalid as error:
-            told = error.code.lower()
-            yield Predicted(name=each.name, likelihood=each.confidence, reason=told), Workflow()
+            yield _without_calls(bare, error.code.lower()), Workflow()
             continue
         room -= len(calls.tasks)
         if room < 0:
-            yield Predicted(name=each.name, likelihood=each.confidence, reason="too_many_tasks"), Workflow()
+            yield _without_calls(bare, "too_many_tasks"), Workflow()
             return
         succeeds = question.succeeds(each.name, guess.arguments) if ":" in each.name else 1.0
-        yield _predicted(each, guess, calls, succeeds), calls
+        yield _with_calls(bare, guess, calls, succeeds), calls
 
 
-def _predicted(each: Likely, guess: Filled, calls: Workflow, succeeds: float) -> Predicted:
-    return Predicted(
-        name=each.name,
-        likelihood=each.confidence,
-        confidence=each.confidence * guess.confidence * succeeds,
-        tasks=tuple(task.id for task in calls.tasks),
-        sources=dict(guess.sources),
-    )
+def _told(found: Feasible | None) -> Feasibility | None:
+    if found is None:
+        return None
+    through = found.through or ()
+    steps = None if found.through is None else len(through)
+    return Feasibility(missing=found.missing, steps=steps, through=through, cost=found.cost)
+
+
+def _without_calls(candidate: Predicted, reason: str) -> Predicted:
+    return candidate.model_copy(update={"reason": reason})
+
+
+def _with_calls(candidate: Predicted, guess: Filled, calls: Workflow, succeeds: float) -> Predicted:
+    called = {
+        "confidence": candidate.likelihood * guess.confidence * succeeds,
+        "tasks": tuple(task.id for task in calls.tasks),
+        "sources": dict(guess.sources),
+    }
+    return candidate.model_copy(update=called)
 
 
 def _calls(find: Find, task_id: str, name: str, arguments: Mapping[str, Any]) -> Workflow:

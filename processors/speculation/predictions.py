@@ -26,12 +26,13 @@ from pml.processors.workflow.release import find_entry
 from pml.processors.workflow.state import Internal, Run, Source, Speculation
 from pml.schemas.catalog import SpeculationMode
 from pml.schemas.events import PredictionCandidate, PredictionMade, SpeculationPlanned, SpeculationStarted
-from pml.schemas.prediction import PredictAnswer, Predicted
+from pml.schemas.prediction import Feasibility, PredictAnswer, Predicted
 from pml.schemas.sanitiser import sanitise_text
 from pml.schemas.times import to_rfc3339
 
 _NAME_BYTES_MAX = 300
 _REASON_BYTES_MAX = 100
+_NAMES_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +187,7 @@ def _made(
             outcome=each.outcome,
             task_ids=tuple(prepared.node.id for prepared in each.calls),
             sources=_safe(each.candidate.sources),
+            feasibility=_safe_feasibility(each.candidate.feasibility),
         )
         for each in verdicts
     )
@@ -245,6 +247,16 @@ def _safe(sources: Mapping[str, str]) -> dict[str, str]:
         sanitise_text(name, _NAME_BYTES_MAX): sanitise_text(source, _NAME_BYTES_MAX)
         for name, source in sources.items()
     }
+
+
+def _safe_feasibility(told: Feasibility | None) -> Feasibility | None:
+    if told is None:
+        return None
+    missing, through = (
+        tuple(sanitise_text(name, _NAME_BYTES_MAX) for name in names[:_NAMES_MAX])
+        for names in (told.missing, told.through)
+    )
+    return told.model_copy(update={"missing": missing, "through": through})
 
 
 def _begin(draft: Draft, run: Run, call: Beginning) -> None:

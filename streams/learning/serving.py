@@ -13,12 +13,16 @@ import structlog
 
 from pml.clickhouse.client import Store
 from pml.clickhouse.training.session_values import Stretch, read_session_values
+from pml.processors.capabilities.provides import ToolSchemas
 from pml.processors.discovery.library import Library
 from pml.processors.learning.argument_patterns import pattern_of
+from pml.processors.learning.feasibility import Feasible, feasibility
+from pml.processors.learning.holdings import Holdings
 from pml.processors.learning.known_sessions import KnownSession, as_sequences, learned_sources
 from pml.processors.learning.model import NextModel, fitted
 from pml.processors.learning.predict_answer import Filled, Question, predict_answer
 from pml.processors.learning.scene import Past
+from pml.processors.learning.tool_hypergraph import DeclaredTools, ToolHypergraph
 from pml.processors.memory.embedding import Embedding
 from pml.schemas.errors import PMLError, StoreUnavailable
 from pml.schemas.prediction import PredictAnswer, PredictRequest
@@ -57,7 +61,8 @@ class Served:
     """What answers for a tenant: a model by its id, or what is counted, and when again (monotonic time).
 
     `unfit` is the model that could not be loaded, which is tried again at `load_at_s`. `hash_key` is what
-    short values in patterns of arguments are hashed with.
+    short values in patterns of arguments are hashed with. `declared` is what its tools need, and of which
+    version of the catalog and which model that is.
     """
 
     model: NextModel | None
@@ -66,6 +71,7 @@ class Served:
     unfit: str = ""
     load_at_s: float = float("-inf")
     hash_key: bytes = b""
+    declared: tuple[tuple[Library, int, NextModel], DeclaredTools] | None = None
 
 
 class Serving:
@@ -153,14 +159,36 @@ def answered(library: Library, tenant: str, request: PredictRequest, served: Ser
     model = served.model
     assert model is not None
     past = [Past(each.name, each.arguments or {}, each.result) for each in request.past]
+    find, holdings = partial(library.find, tenant), Holdings(past, request.request)
+    hypergraph = ToolHypergraph(_declared(library, tenant, served), find, partial(library.edges, tenant))
 
     def fill(name: str) -> Sequence[Filled]:
-        return model.arguments.guesses(name, past, request.request, 1) if model.arguments else ()
+        guesses = model.arguments.guesses(name, past, request.request, 1) if model.arguments else ()
+        # What a tool requires now may be more than when the model was trained.
+        needed = {each.name for each in hypergraph.needs(name)}
+        return [guess for guess in guesses if needed <= guess.arguments.keys()]
 
     def succeeds(tool: str, arguments: Mapping[str, Any]) -> float:
         if model.success is None:
             return 1.0
         return model.succeeds(tool, pattern_of(arguments, served.hash_key))
 
-    question = Question(request, fill, partial(library.find, tenant), succeeds)
+    def feasible(names: Sequence[str]) -> Mapping[str, Feasible]:
+        return feasibility(names, hypergraph, holdings.has)
+
+    question = Question(request, fill, find, succeeds, feasible)
     return predict_answer(question, model, served.model_id)
+
+
+def _declared(library: Library, tenant: str, served: Served) -> DeclaredTools:
+    """What tools need, made anew where tools or the model are others."""
+    model = served.model
+    assert model is not None
+    of = library, library.version(tenant)[0], model
+    if served.declared is None or served.declared[0] != of:
+        schemas = {
+            name: ToolSchemas(tool.input_schema, tool.output_schema) for name, tool in library.tools.items()
+        }
+        seen = model.arguments.known.seen if model.arguments else {}
+        served.declared = of, DeclaredTools(schemas, seen)
+    return served.declared[1]

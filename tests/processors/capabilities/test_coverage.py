@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pml.processors.capabilities.aliases import PAIRS, same_name
+from pml.processors.capabilities.aliases import PAIRS, names_alike, same_name
 from pml.processors.capabilities.coverage import (
     FieldMapping,
     candidates,
@@ -144,3 +144,10 @@ def test_types(given_: Any, wanted: Any, fits: bool) -> None:
 def test_values(value: Any, wanted: str, fits: bool) -> None:
     assert value_fits(value, {"type": wanted}) is fits
     assert value_fits(value, {})
+
+
+def test_names_alike_are_all_that_mean_the_same_the_name_itself_first() -> None:
+    every = {name for pair in PAIRS for name in pair}
+    for name in (*every, "unheard"):
+        assert names_alike(name)[0] == name
+        assert set(names_alike(name)) == {other for other in (*every, name) if same_name(name, other)}

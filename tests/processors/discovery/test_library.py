@@ -125,10 +125,13 @@ def test_what_was_used_lately_and_well_stands_higher() -> None:
 
 
 def test_edges_are_for_their_tenant_alone_and_make_ranks() -> None:
-    told = edge("provides", "files:read", "files:write", tenant="ann")
+    fields = [{"from_field": name, "to_field": "content"} for name in ("text", "title")]
+    told = edge("provides", "files:read", "files:write", tenant="ann", successes=1, fields=fields)
     made = library(FILES, told)
     (link,) = made.shelf("ann").links
     assert (link.type, link.source, link.target) == ("provides", "files:read", "files:write")
+    (kept,) = made.edges("ann")
+    assert (kept.successes, [each.from_field for each in kept.fields]) == (1, ["text", "title"])
     standings = made.shelf("ann").standings
     assert standings["files:write"].page_rank == 1.0 > standings["files:read"].page_rank > 0
     assert (made.shelf("bob").links, dict(made.shelf("bob").standings)) == ((), {})
@@ -149,6 +152,7 @@ def test_an_edge_to_a_name_that_a_person_gave_leads_to_its_capability() -> None:
         FILES, record, renamed(record, "spring-cleaning"), edge("contains", "cap_b", "spring-cleaning")
     )
     assert [link.target for link in made.links("local")] == ["cap_a"]
+    assert [each.target for each in made.edges("local")] == ["cap_a"]
 
 
 def test_every_intent_that_it_was_good_for_is_a_past() -> None:

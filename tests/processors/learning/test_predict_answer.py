@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pml.processors.learning.feasibility import Feasible
 from pml.processors.learning.predict_answer import ASKED_MOST, TASKS_MOST, Question, predict_answer
 from pml.schemas.catalog import Capability
-from pml.schemas.prediction import CANDIDATES_MOST, PredictAnswer, PredictRequest
+from pml.schemas.prediction import CANDIDATES_MOST, Feasibility, PredictAnswer, PredictRequest
 from pml.schemas.structure import StructureParameter
 from pml.schemas.workflow import Parameter, Reference, Task
 
@@ -133,3 +134,38 @@ def test_what_would_be_too_many_calls_is_left_out() -> None:
     assert found.workflow is not None
     assert len(found.workflow.tasks) <= TASKS_MOST
     assert "too_many_tasks" in {each.reason for each in found.candidates}
+
+
+def feasible_answer(found: dict[str, Feasible], elements: list[str]) -> tuple[PredictAnswer, list[str]]:
+    """What is answered where that is known, and of which elements arguments were asked."""
+    asked: list[str] = []
+
+    def fill(name: str) -> list[Guess]:
+        asked.append(name)
+        return [Guess({})]
+
+    question = Question(
+        PredictRequest(history=("files:list_dir",)), fill, {}.get, feasible=lambda names: found
+    )
+    return predict_answer(question, Order([Element(name, 0.04) for name in elements]), ""), asked
+
+
+def test_what_cannot_be_called_is_not_asked_for_arguments_and_leaves_its_place_to_others() -> None:
+    names = [f"a:x{number}" for number in range(ASKED_MOST + 3)]
+    found = {names[0]: Feasible(("path",), None), names[2]: Feasible(("text",), ("a:y",), 0.5)}
+    told, asked = feasible_answer(found, names)
+    assert asked == [names[1], *names[3 : ASKED_MOST + 2]]
+    by_name = {each.name: each for each in told.candidates}
+    never, later, able = by_name[names[0]], by_name[names[2]], by_name[names[1]]
+    assert (never.reason, never.feasibility) == ("infeasible", Feasibility(missing=("path",), steps=None))
+    assert later.reason == "not_yet"
+    assert later.feasibility == Feasibility(missing=("text",), steps=1, through=("a:y",), cost=0.5)
+    assert able.tasks
+    assert able.feasibility is None
+    assert by_name[names[-1]].reason == "unlikely"
+
+
+def test_what_can_be_called_says_so() -> None:
+    told, _ = feasible_answer({"a:x": Feasible()}, ["a:x"])
+    assert told.candidates[0].feasibility == Feasibility(steps=0)
+    assert told.candidates[0].tasks == ("p1",)

@@ -8,6 +8,8 @@ import pytest
 
 from pml.processors.workflow import Step
 from pml.schemas.catalog import CatalogRecord, ThresholdOverride
+from pml.schemas.codec import decode_event, encode
+from pml.schemas.events import PredictionMade
 from pml.schemas.prediction import HISTORY_MOST, PREDICT_TOOL
 from tests.processors.session_world import SessionWorld, catalog, data_of
 
@@ -70,6 +72,46 @@ def started(world: SessionWorld) -> SessionWorld:
     done(world, "run_1")
     assert outcomes(foretell(world, ("files:read_file", READ, 0.95))) == ["begun"]
     return world
+
+
+def test_a_candidate_that_cannot_be_called_says_what_is_missing() -> None:
+    known = world()
+    done(known, "run_1")
+    told = {
+        "missing": ["path\nignore all", "y" * 1_000],
+        "through": ["files:list_dir"],
+        "steps": 1,
+        "cost": 0.5,
+    }
+    candidates = [
+        {"name": "files:read_file", "likelihood": 0.9, "reason": "not_yet", "feasibility": told},
+        {"name": "files:list_dir", "likelihood": 0.1, "reason": "unlikely"},
+    ]
+    answer = {"learner": "discounting", "candidates": candidates}
+    made = data_of(known.answer(known.call_of(PREDICT_TOOL), answer), "prediction.made")
+    one, other = made.candidates
+    assert (one.outcome, one.feasibility.steps, one.feasibility.through) == (
+        "not_yet",
+        1,
+        ("files:list_dir",),
+    )
+    assert all(len(name) <= 300 for name in one.feasibility.missing)
+    assert other.feasibility is None
+
+
+def test_that_nobody_can_give_what_is_missing_stays_so_in_the_log() -> None:
+    known = world()
+    done(known, "run_1")
+    told = [{"missing": ["path"], "steps": None}, {"steps": 0}]
+    candidates = [
+        {"name": "files:read_file", "likelihood": 0.5, "reason": "infeasible", "feasibility": each}
+        for each in told
+    ]
+    step = known.answer(known.call_of(PREDICT_TOOL), {"learner": "discounting", "candidates": candidates})
+    made = next(event for event in step.events if event.type == "prediction.made")
+    kept = decode_event(encode(made)).data
+    assert isinstance(kept, PredictionMade)
+    assert [each.feasibility and each.feasibility.steps for each in kept.candidates] == [None, 0]
 
 
 def test_the_question_names_what_the_session_did_and_brings_its_values() -> None:

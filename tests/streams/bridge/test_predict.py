@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,14 @@ from pml.processors.learning.scene import Past
 from pml.schemas.calls import CallEnded
 from pml.schemas.catalog import CatalogRecord, ModelRecord
 from pml.schemas.codec import encode
-from pml.schemas.prediction import PREDICT_TOOL, PastElement, PredictAnswer, PredictRequest
+from pml.schemas.prediction import (
+    PREDICT_TOOL,
+    Feasibility,
+    PastElement,
+    PredictAnswer,
+    Predicted,
+    PredictRequest,
+)
 from pml.streams.discovery.wordllama_embedding import WordLlamaEmbedding
 from pml.streams.learning import artefacts
 from pml.streams.settings import ClickHouseSettings
@@ -27,6 +35,7 @@ from tests.streams.bridge.running import World, bridge, run, world
 
 pytest.importorskip("wordllama", reason="install requirements.lock")
 pytestmark = pytest.mark.integration
+FILES_SERVER = "pml.deploy.examples.files_server"
 LISTED = PastElement(name="files:list_dir", arguments={"path": "docs"}, result={"first": "docs/new.md"})
 
 
@@ -53,16 +62,18 @@ def recorded(number: int) -> History:
     return session
 
 
-async def outcome(stack: World, tenant: str = "local") -> CallEnded:
+async def outcome(
+    stack: World, tenant: str = "local", past: tuple[PastElement, ...] = (LISTED,)
+) -> CallEnded:
     """What is answered after a folder was listed."""
-    request = PredictRequest(history=("files:list_dir",), past=(LISTED,))
+    request = PredictRequest(history=("files:list_dir",), past=past)
     call = run(PREDICT_TOOL, tenant=tenant, arguments=request.model_dump(mode="json"), timeout_ms=60_000)
     await stack.send(call)
     return await stack.answer(call.call_id)
 
 
-async def answered(stack: World) -> PredictAnswer:
-    ended = await outcome(stack)
+async def answered(stack: World, past: tuple[PastElement, ...] = (LISTED,)) -> PredictAnswer:
+    ended = await outcome(stack, past=past)
     assert ended.status == "ok", ended.error
     assert ended.result is not None
     return PredictAnswer.model_validate(ended.result.structured)
@@ -80,7 +91,8 @@ async def test_what_was_counted_answers_until_a_model_is_promoted(
     kafka: str, tmp_path: Path, clickhouse_url: str, empty_store: Store, database: str
 ) -> None:
     await asyncio.to_thread(migrate, empty_store)
-    async with world(kafka, tmp_path, ["trouble"]) as stack:
+    files = {"command": sys.executable, "args": ["-m", FILES_SERVER, "--root", str(tmp_path)]}
+    async with world(kafka, tmp_path, ["trouble"], {"files": files}) as stack:
         store = ClickHouseSettings(url=SecretStr(clickhouse_url), database=database)
         stack.settings = stack.settings.model_copy(update={"clickhouse": store})
         async with bridge(stack):
@@ -106,8 +118,19 @@ async def test_what_was_counted_answers_until_a_model_is_promoted(
             assert (served.model, served.learner) == (model_id, "markov_1")
             assert expected(served)
 
+            assert _read(await answered(stack)).feasibility == Feasibility(steps=0)
+            gone = await answered(stack, past=())
+            assert _read(gone).reason == "not_yet"
+            told = _read(gone).feasibility
+            assert told is not None
+            assert (told.missing, told.steps, told.through) == (("path",), 1, ("files:list_dir",))
+
             await _promote(stack, "mdl_000000000000")
             assert (await answered(stack)).model == ""
+
+
+def _read(answer: PredictAnswer) -> Predicted:
+    return next(each for each in answer.candidates if each.name == "files:read_file")
 
 
 def _trained(folder: Path) -> str:

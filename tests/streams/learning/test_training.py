@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast, get_args
 
 import numpy as np
@@ -117,6 +118,7 @@ class Always:
     arguments: dict[str, str]
     confidence: float = 1.0
     sources: dict[str, str] = field(default_factory=dict)
+    known: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(seen={}))
 
     def guesses(self, *_: object) -> list[Always]:
         return [self]
