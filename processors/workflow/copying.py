@@ -35,7 +35,7 @@ def _copied(state: S, /, **changes: Any) -> S:
     Raises:
         TypeError: a field that it does not have.
     """
-    kind = type(state)
+    kind: Any = type(state)
     copy = _opener(kind)(state)
     try:
         for name, value in changes.items():
