@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +32,11 @@ def parts(*records: int) -> list[Part]:
 def test_a_process_must_be_worth_its_beginning(records: tuple[int, ...], most: int, expected: int) -> None:
     assert workers_for(parts(*records), most) == expected
     assert processors() >= 1
+
+
+def test_a_process_begins_without_what_it_does_not_need() -> None:
+    asked = "import sys, pml.streams.replay.workers; sys.exit('faust' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", asked], check=False).returncode == 0
 
 
 async def test_the_largest_part_is_taken_first(monkeypatch: pytest.MonkeyPatch) -> None:
