@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pml.processors.speculation.touches import any_overlap
@@ -15,7 +15,7 @@ from pml.processors.workflow.folding import run_of as _run
 from pml.processors.workflow.folding import with_run as _with_run
 from pml.processors.workflow.folding import with_task as _with_task
 from pml.processors.workflow.folding import without as _without
-from pml.processors.workflow.graph import build
+from pml.processors.workflow.graph import Deferred
 from pml.processors.workflow.learning import domain_of, learned_name
 from pml.processors.workflow.state import (
     Accounts,
@@ -35,7 +35,6 @@ from pml.processors.workflow.state import (
 from pml.schemas import events as e
 from pml.schemas.errors import LogCorrupted
 from pml.schemas.times import from_rfc3339
-from pml.schemas.workflow import Workflow
 
 HOUR_MS = 3_600_000
 PACES_MAX = 64
@@ -61,11 +60,6 @@ def evolve(session: Session | None, event: e.Event) -> Session:
     handler = _HANDLERS.get(event.type)
     folded = handler(current, event, event.data) if handler else current
     return remembered(folded, event, event.data) if isinstance(event.data, e.Decided) else folded
-
-
-def workflow_of(definition: Mapping[str, Any]) -> Workflow:
-    """The workflow in a run's definition (literals sanitised)."""
-    return Workflow.model_validate(definition)
 
 
 def _following(session: Session | None, event: e.Event, time_ms: int) -> Session:
@@ -105,7 +99,7 @@ def _run_started(session: Session, event: e.Event, data: e.RunStarted) -> Sessio
         principal=event.principal,
         command_id=event.command_id or "",
         traceparent=event.traceparent,
-        graph=build(workflow_of(data.definition)),
+        graph=Deferred(data.definition),
         workflow_type=learned_name(data.workflow_type),
         domain=domain_of(data.context),
         capability_id=data.capability_id,

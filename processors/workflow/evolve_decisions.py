@@ -7,7 +7,7 @@ from typing import Any
 
 from pml.processors.workflow.copying import replace
 from pml.processors.workflow.folding import address_of, run_of, with_run, without
-from pml.processors.workflow.graph import build, grown
+from pml.processors.workflow.graph import Deferred, Graph, grown
 from pml.processors.workflow.learning import learned_name
 from pml.processors.workflow.state import (
     Abort,
@@ -77,7 +77,7 @@ def failures(run: Run) -> tuple[str, ...]:
 
 def _run_replanned(session: Session, event: e.Event, data: e.RunReplanned) -> Session:
     run = run_of(session, event)
-    graph = build(Workflow.model_validate(data.definition), data.kept, data.number)
+    graph = Deferred(data.definition, data.kept, data.number)
     first = min(node.layer for node in graph.nodes.values() if node.plan == data.number)
     replanned = replace(
         run,
@@ -93,12 +93,10 @@ def _run_replanned(session: Session, event: e.Event, data: e.RunReplanned) -> Se
 
 def _run_expanded(session: Session, event: e.Event, data: e.RunExpanded) -> Session:
     run = run_of(session, event)
-    workflow = Workflow.model_validate(data.definition)
+    graph: Graph = Deferred(data.definition, data.kept, data.number)
     if data.mode == "sandbox" or data.grows:
         assert run.graph is not None
-        graph = grown(run.graph, workflow, data.number)
-    else:
-        graph = build(workflow, data.kept, data.number)
+        graph = grown(run.graph, Workflow.model_validate(data.definition), data.number)
     expanded = replace(
         run,
         graph=graph,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 from pml.processors.workflow import conditions, references
 from pml.schemas.workflow import (
@@ -71,6 +72,35 @@ class Graph:
         named = (condition for node in self.nodes.values() for condition in node.conditions)
         outcomes = {condition.outcome for condition in named if condition.node == decision_id}
         return frozenset(outcomes - {OTHERWISE})
+
+
+class Deferred(Graph):
+    """The graph of a definition, built once somebody looks into it: who folds a long log seldom does.
+
+    Its fields are empty until then, and an empty one is what `__getattr__` is asked for.
+
+    Args:
+        definition: the workflow, as the log keeps it.
+        kept, plan: as in `build`.
+    """
+
+    __slots__ = ("_definition", "_kept", "_plan")
+
+    def __init__(
+        self, definition: Mapping[str, Any], kept: Mapping[str, Sequence[int]] = NOTHING, plan: int = 0
+    ) -> None:
+        given = {"_definition": definition, "_kept": kept, "_plan": plan}
+        for name, value in given.items():
+            object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in Graph.__slots__:
+            raise AttributeError(name)
+        graph = build(Workflow.model_validate(self._definition), self._kept, self._plan)
+        for each in Graph.__slots__:
+            object.__setattr__(self, each, getattr(graph, each))
+        object.__setattr__(self, "_definition", None)
+        return getattr(graph, name)
 
 
 def references_of(task: Task) -> frozenset[str]:

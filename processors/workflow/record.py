@@ -14,8 +14,7 @@ from typing import Any
 import orjson
 
 from pml.processors.workflow.elements import foreseen_key
-from pml.processors.workflow.evolve import workflow_of
-from pml.processors.workflow.graph import Graph, build, grown
+from pml.processors.workflow.graph import Deferred, Graph, grown
 from pml.processors.workflow.inputs import Address
 from pml.processors.workflow.state import (
     NO_WAITS,
@@ -45,6 +44,7 @@ from pml.schemas.errors import LogCorrupted
 from pml.schemas.events import Event, RunExpanded, RunReplanned, RunStarted, ServedBy
 from pml.schemas.permissions import RetryRule
 from pml.schemas.structure import Language
+from pml.schemas.workflow import Workflow
 
 VERSION = 1
 _STATUSES: tuple[TaskStatus, ...] = ("pending", "running", "completed", "failed", "skipped", "unknown")
@@ -191,7 +191,7 @@ def _graph(item: list[Any], definitions: Callable[[str], bytes | None]) -> Graph
     if data is None:
         return MissingDefinition(name)
     record = _open(data)
-    return build(workflow_of(record["definition"]), record.get("kept", {}), record.get("plan", 0))
+    return Deferred(record["definition"], record.get("kept", {}), record.get("plan", 0))
 
 
 def _sandbox(item: list[Any]) -> Language | None:
@@ -205,7 +205,7 @@ def _grown(run_id: str, plans: int, definitions: Callable[[str], bytes | None]) 
         data = definitions(f"{run_id}/{number}")
         if data is None:
             return MissingDefinition(f"{run_id}/{number}")
-        graph = grown(graph, workflow_of(_open(data)["definition"]), number)
+        graph = grown(graph, Workflow.model_validate(_open(data)["definition"]), number)
     return graph
 
 

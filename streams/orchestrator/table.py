@@ -11,15 +11,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from pml.processors.workflow import MissingDefinition, Session, decode_session, encode_session
 from pml.schemas.errors import LogCorrupted
 from pml.schemas.topics import LOG_BYTES_MAX, SESSION_PARTITIONS
-from pml.streams.app import ChunkApp
 from pml.streams.log.recovery import Marker, Stored
+
+if TYPE_CHECKING:  # who only reads records needs no Faust
+    from pml.streams.app import ChunkApp
 
 NAME = "sessions"
 VERSION = 1

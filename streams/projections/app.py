@@ -12,10 +12,9 @@ import structlog
 from pml.schemas.errors import LogCorrupted
 from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.app import ChunkApp, Positions, make_app
+from pml.streams.projections.table import CHUNK_RECORDS
 from pml.streams.settings import Settings
 
-# One table write a chunk: after a pause the whole of a fetch is one.
-CHUNK_RECORDS = 2_000
 # Polling for each event would cost more than folding it; nobody sees a fifth of a second in figures.
 FETCH_MIN_BYTES = 64 * 1024
 FETCH_WAIT_MS = 200

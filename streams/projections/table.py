@@ -9,6 +9,8 @@ ROLE = "metrics"
 TABLE = "totals"
 # Twelve keys: whatever is behind the newest twelve records is soon gone, so a restart reads little.
 CHANGELOG = {"cleanup.policy": "compact", "segment.ms": "60000", "min.cleanable.dirty.ratio": "0.01"}
+# One table write a chunk: after a pause the whole of a fetch is one.
+CHUNK_RECORDS = 2_000
 
 
 def key_of(partition: int) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 from pml.processors.capabilities.edge_weights import EDGES_MAX, KnownEdge
 from pml.processors.capabilities.records import KnownCapability
 from pml.processors.speculation.branches import BranchCounts
-from pml.streams.projections.app import CHUNK_RECORDS
+from pml.streams.projections.table import CHUNK_RECORDS
 from pml.streams.projections.thresholds.capabilities import CAPABILITIES_MAX
 from pml.streams.projections.thresholds.learning import SUBJECTS_MAX, PartitionLearning
 from pml.streams.projections.thresholds.table import (

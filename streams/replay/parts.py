@@ -107,7 +107,7 @@ async def read_lessons(settings: Settings) -> Live:
 
 
 async def parts_of(settings: Settings, selection: Selection) -> list[Part]:
-    """The parts of a selection of the log or the store, those with the most records first.
+    """The parts of a selection of the log or the store.
 
     Raises:
         BrokerUnavailable, StoreUnavailable: what is read does not answer.
@@ -115,11 +115,10 @@ async def parts_of(settings: Settings, selection: Selection) -> list[Part]:
     # The live tables first: whatever they hold then is in the log that is read after them.
     live = await read_live(settings, selection)
     spans, counts = await _sizes(settings, selection)
-    parts = [
+    return [
         Part(number, spans.get(number, range(0)), counts.get(number, 0), live.of(number))
         for number in selection.partitions
     ]
-    return sorted(parts, key=lambda part: -part.records)
 
 
 async def replay_part(settings: Settings, selection: Selection, part: Part, on_read: OnRead) -> ReplayReport:

@@ -16,6 +16,8 @@ from pml.streams.replay.sources import LogEntry
 STATES_KEPT = 10_000
 # Names of lives that are not folded on: each takes some 100 bytes.
 LOST_KEPT = 100_000
+LifeName = tuple[int, str, str, int]
+"""Partition, tenant, session and epoch: the key of its record takes longer to write."""
 
 
 class SessionsReplay:
@@ -36,8 +38,8 @@ class SessionsReplay:
         self.comparison = Comparison("sessions")
         self._live = dict(live)
         self._kept = states_kept
-        self._states: OrderedDict[bytes, Session] = OrderedDict()
-        self._lost: OrderedDict[bytes, None] = OrderedDict()
+        self._states: OrderedDict[LifeName, Session] = OrderedDict()
+        self._lost: OrderedDict[LifeName, None] = OrderedDict()
         # Of a life that is not known any more, another event than its first says nothing.
         self._sure = whole
         self._forgotten = self._begun_before = 0
@@ -50,20 +52,20 @@ class SessionsReplay:
         derived = event_id(event.tenant, event.session_id, event.epoch, event.seq)
         if event.id != derived:
             self.comparison.differs(entry.place, "id", derived, event.id)
-        name = session_key(event.tenant, event.session_id)
-        key = life_key(entry.partition, Life(name, event.epoch))
-        if key in self._lost or not (self._sure or event.seq == 0 or key in self._states):
-            self._pass_over(key)
+        name = (entry.partition, event.tenant, event.session_id, event.epoch)
+        if name in self._lost or not (self._sure or event.seq == 0 or name in self._states):
+            self._pass_over(name)
             return
         try:
-            session = evolve(self._states.get(key), event)
+            session = evolve(self._states.get(name), event)
         except LogCorrupted as error:
-            self._lose(key)
+            self._lose(name)
             self.comparison.differs(entry.place, "seq", "the next", error.message)
             return
         self.comparison.folded += 1
-        self._keep(key, session)
-        self._compare(entry, key, session)
+        self._keep(name, session)
+        if self._live:
+            self._compare(entry, session)
 
     def finish(self) -> None:
         """Say what of the live table was not compared."""
@@ -77,7 +79,8 @@ class SessionsReplay:
         )
         self.comparison.remark("{} states found no room and were not folded on", self._forgotten)
 
-    def _compare(self, entry: LogEntry, key: bytes, session: Session) -> None:
+    def _compare(self, entry: LogEntry, session: Session) -> None:
+        key = life_key(entry.partition, Life(session_key(*entry.session), session.epoch))
         value = self._live.get(key)
         if value is None or read_stored(session.epoch, value).last_offset != session.last_offset:
             return
@@ -87,21 +90,21 @@ class SessionsReplay:
         if expected != found:
             self.comparison.differs(entry.place, "state", expected, found)
 
-    def _keep(self, key: bytes, session: Session) -> None:
-        self._states[key] = session
-        self._states.move_to_end(key)
+    def _keep(self, name: LifeName, session: Session) -> None:
+        self._states[name] = session
+        self._states.move_to_end(name)
         if len(self._states) > self._kept:
             self._lose(next(iter(self._states)))
             self._forgotten += 1
 
-    def _pass_over(self, key: bytes) -> None:
-        if key not in self._lost:
+    def _pass_over(self, name: LifeName) -> None:
+        if name not in self._lost:
             self._begun_before += 1
-            self._lose(key)
+            self._lose(name)
 
-    def _lose(self, key: bytes) -> None:
-        self._states.pop(key, None)
-        self._lost[key] = None
+    def _lose(self, name: LifeName) -> None:
+        self._states.pop(name, None)
+        self._lost[name] = None
         if len(self._lost) > LOST_KEPT:
             self._lost.popitem(last=False)
             self._sure = False

@@ -35,6 +35,12 @@ def folded(events: list[Event]) -> Session:
     return session
 
 
+def test_the_graph_of_a_run_is_not_built_while_nobody_looks_into_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = log()
+    monkeypatch.setattr("pml.processors.workflow.graph.build", None)
+    assert folded(events).runs["run_1"].status == "completed"
+
+
 def followed_by(session: Session, like: Event, data: Any) -> Session:
     """The session after one more event of its run, which says this."""
     seq, offset = session.seq + 1, session.last_offset + 1

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pml.processors.workflow.graph import as_task, build, layer_numbers
+from pml.processors.workflow.graph import Deferred, Graph, as_task, build, layer_numbers
 from pml.schemas.workflow import Workflow
 
 
@@ -99,3 +100,24 @@ def test_a_node_is_written_down_as_the_task_it_came_from(
     ]
     workflow = plan(*tasks)
     assert tuple(map(as_task, build(workflow).nodes.values())) == workflow.tasks
+
+
+def test_a_deferred_graph_is_that_of_its_definition() -> None:
+    definition = {
+        "tasks": [{"id": "b", "tool": "files:x", "depends_on": ["a"]}, {"id": "a", "tool": "files:x"}]
+    }
+    deferred = Deferred(definition, {"a": (2, 0)}, 1)
+    graph = build(Workflow.model_validate(definition), {"a": (2, 0)}, 1)
+    assert [getattr(deferred, name) for name in Graph.__slots__] == [
+        getattr(graph, name) for name in Graph.__slots__
+    ]
+    assert deferred == Deferred(definition, {"a": (2, 0)}, 1) != Deferred(definition)
+
+
+def test_a_deferred_graph_is_built_once_and_not_before_somebody_looks() -> None:
+    deferred = Deferred({"tasks": [{"id": "a", "tool": "no tool"}]})
+    with pytest.raises(ValueError, match="written server:name"):
+        _ = deferred.nodes
+    built = Deferred({"tasks": [{"id": "a", "tool": "files:x"}]})
+    assert built.nodes is built.nodes
+    assert not hasattr(built, "edges")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
 from pml.streams.replay.parts import Live, Part
+from pml.streams.replay.play import ReplayReport
 from pml.streams.replay.selection import KAFKA, Selection
 from pml.streams.replay.workers import Hearers, processors, replay_parts, workers_for
 from pml.streams.settings import Settings
@@ -28,6 +32,24 @@ def parts(*records: int) -> list[Part]:
 def test_a_process_must_be_worth_its_beginning(records: tuple[int, ...], most: int, expected: int) -> None:
     assert workers_for(parts(*records), most) == expected
     assert processors() >= 1
+
+
+def test_a_process_begins_without_what_it_does_not_need() -> None:
+    asked = "import sys, pml.streams.replay.workers; sys.exit('faust' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", asked], check=False).returncode == 0
+
+
+async def test_the_largest_part_is_taken_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+
+    async def replayed(_: Settings, __: Selection, part: Part, ___: Callable[[int], None]) -> ReplayReport:
+        taken.append(part.records)
+        return ReplayReport()
+
+    monkeypatch.setattr("pml.streams.replay.workers.replay_part", replayed)
+    hearers = Hearers(lambda *_: None, lambda _: None)
+    await replay_parts(Settings.load(), Selection(KAFKA), parts(20, 30, 10), 1, hearers)
+    assert taken == [30, 20, 10]
 
 
 async def test_none_is_left_of_a_replay_that_is_given_up(tmp_path: Path) -> None:
