@@ -80,8 +80,9 @@ def encode(scorer: Scorer, asked: Asked, row: int) -> Encoded:
     text, recent, features = asked.texts[row], asked.recent[row], asked.features[row]
     history, weighed = np.zeros(width, dtype=np.float32), np.zeros(width, dtype=np.float32)
     for place in range(len(recent)):
+        recency, read = parameters.recency[place], scorer.vectors[recent[place]]
         for j in range(width):
-            history[j] += parameters.recency[place, j] * scorer.vectors[recent[place], j]
+            history[j] += recency[j] * read[j]
     vector, gates = parameters.asked_bias.copy(), np.zeros(heads, dtype=np.float32)
     times(text, parameters.asked_text, vector)
     times(history, parameters.asked_recent, vector)
@@ -91,26 +92,27 @@ def encode(scorer: Scorer, asked: Asked, row: int) -> Encoded:
     part = width // heads
     scale = np.float32(heads / np.sqrt(part))
     for head in range(heads):
-        for j in range(head * part, (head + 1) * part):
-            weighed[j] = vector[j] * gates[head] * scale
+        low = head * part
+        for j in range(part):
+            weighed[low + j] = vector[low + j] * gates[head] * scale
     return Encoded(text, recent, features, history, vector, gates, weighed)
 
 
 @compiled_reordered
 def nearness(scorer: Scorer, encoded: Encoded, item: int) -> np.float32:
     """How near an item's description is to the text."""
-    near = np.float32(0)
-    for j in range(len(encoded.text)):
-        near += encoded.text[j] * scorer.points[item, j]
+    text, point, near = encoded.text, scorer.points[item], np.float32(0)
+    for j in range(len(text)):
+        near += text[j] * point[j]
     return near
 
 
 @compiled_reordered
 def score_of(scorer: Scorer, encoded: Encoded, item: int, near: np.float32) -> np.float32:
     """How well an item of this nearness fits what is asked."""
-    total = scorer.parameters.item_bias[item]
-    for j in range(len(encoded.weighed)):
-        total += encoded.weighed[j] * scorer.vectors[item, j]
+    weighed, vector, total = encoded.weighed, scorer.vectors[item], scorer.parameters.item_bias[item]
+    for j in range(len(weighed)):
+        total += weighed[j] * vector[j]
     return np.float32(total + CLOSENESS_PACE * scorer.parameters.closeness[0] * near)
 
 
@@ -151,9 +153,10 @@ def score_slopes(scorer: Scorer, encoded: Encoded, items: Ids, given: Shares, fo
             continue
         found.parameters.item_bias[item] += slope
         near += slope * given.near[place]
+        vector, vector_slopes = scorer.vectors[item], found.vectors[item]
         for j in range(width):
-            weighed_slopes[j] += slope * scorer.vectors[item, j]
-            found.vectors[item, j] += slope * encoded.weighed[j]
+            weighed_slopes[j] += slope * vector[j]
+            vector_slopes[j] += slope * encoded.weighed[j]
     found.parameters.closeness[0] += CLOSENESS_PACE * near
     return _gate_slopes(scorer.parameters, encoded, weighed_slopes, found.parameters)
 
@@ -174,10 +177,11 @@ def asked_slopes(scorer: Scorer, asked: Asked, histories: Floats, slopes: Floats
         for j in range(width):
             given.asked_bias[j] += slopes[row, j]
         for place in range(asked.recent.shape[1]):
-            item = asked.recent[row, place]
+            vector, recency = scorer.vectors[asked.recent[row, place]], parameters.recency[place]
+            vector_slopes = found.vectors[asked.recent[row, place]]
             for j in range(width):
-                given.recency[place, j] += history_slopes[row, j] * scorer.vectors[item, j]
-                found.vectors[item, j] += history_slopes[row, j] * parameters.recency[place, j]
+                given.recency[place, j] += history_slopes[row, j] * vector[j]
+                vector_slopes[j] += history_slopes[row, j] * recency[j]
 
 
 @compiled_reordered
@@ -191,9 +195,11 @@ def _gate_slopes(
     slopes, gate_slopes = np.zeros(width, dtype=np.float32), np.zeros(heads, dtype=np.float32)
     mean = np.float32(0)
     for head in range(heads):
-        for j in range(head * part, (head + 1) * part):
-            slopes[j] = weighed_slopes[j] * encoded.gates[head] * scale
-            gate_slopes[head] += weighed_slopes[j] * encoded.vector[j] * scale
+        total, low = np.float32(0), head * part
+        for j in range(part):
+            slopes[low + j] = weighed_slopes[low + j] * encoded.gates[head] * scale
+            total += weighed_slopes[low + j] * encoded.vector[low + j]
+        gate_slopes[head] = total * scale
         mean += encoded.gates[head] * gate_slopes[head]
     for head in range(heads):
         gate_slopes[head] = encoded.gates[head] * (gate_slopes[head] - mean)

@@ -22,17 +22,14 @@ def times(vector: Floats, matrix: Floats, found: Floats) -> None:
     """Add vector [n] · matrix [n, m] to `found` [m]: the same to the last bit, whatever else is asked."""
     whole = len(vector) - len(vector) % _TERMS
     for i in range(0, whole, _TERMS):
-        one, two, three, four = vector[i], vector[i + 1], vector[i + 2], vector[i + 3]
+        a, b, c, d = vector[i], vector[i + 1], vector[i + 2], vector[i + 3]
+        one, two, three, four = matrix[i], matrix[i + 1], matrix[i + 2], matrix[i + 3]
         for j in range(len(found)):
-            found[j] += (
-                one * matrix[i, j]
-                + two * matrix[i + 1, j]
-                + three * matrix[i + 2, j]
-                + four * matrix[i + 3, j]
-            )
+            found[j] += a * one[j] + b * two[j] + c * three[j] + d * four[j]
     for i in range(whole, len(vector)):
+        factor, row = vector[i], matrix[i]
         for j in range(len(found)):
-            found[j] += vector[i] * matrix[i, j]
+            found[j] += factor * row[j]
 
 
 @compiled_reordered

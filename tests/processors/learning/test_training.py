@@ -9,7 +9,7 @@ import pytest
 
 from pml.processors.learning.choosing import calibrate, choose
 from pml.processors.learning.judging import ask, judge
-from pml.processors.learning.learners import BASELINES, LEARNERS
+from pml.processors.learning.learners import BASELINES, LEARNERS, USUAL
 from pml.processors.learning.learning_curve import learning_curve
 from pml.processors.learning.splits import leaks
 from pml.processors.learning.training import examined, judged_and_chosen, selected, split
@@ -27,7 +27,7 @@ def test_the_best_baseline_serves_where_nothing_learned_is_surely_better() -> No
     assert "markov_1 is the best baseline" in verdict.choice.reason
     assert "not surely better" in verdict.choice.reason
     rows = verdict.rows(1)
-    assert set(rows) == set(LEARNERS)
+    assert set(rows) == set(USUAL)
     assert rows["markov_1"]["hit_1"] == {"mean": 1, "interval": (1, 1)}
 
 
