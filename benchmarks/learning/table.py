@@ -36,7 +36,7 @@ def _add(row: Mapping[str, Any], table: Table) -> None:
     table.add_row("", "best counting before", f"{before['hit_1']:.3f}", f"{before['hit_3']:.3f}", "", "")
     gains = {f"{name} − *": gain for name, gain in row["gains"].items()}
     if row["message_passing"]:
-        gains["attention − attention_head"] = row["message_passing"]
+        gains["attention − its head"] = row["message_passing"]
     for told, gain in gains.items():
         low, high = gain["interval"]
         table.add_row("", told, f"{gain['hit_1']:+.3f} [{low:+.3f}, {high:+.3f}]", "", "", "")

@@ -79,7 +79,7 @@ LEARNED: Mapping[str, Learner] = {
     "ranker": Learner(lambda given: given.basis.linear(), Ranker.from_arrays),
     "boosted": Learner(lambda given: given.basis.boosted(given.seed), Ranker.from_arrays),
 }
-# Whoever trains asks for them: they cost as much as all others together, and have not been best anywhere.
+# Only where somebody asks for them: they cost about as much as all others together (benchmarks/README.md).
 ATTENTIVE: Mapping[str, Learner] = {
     "attention": Learner(
         lambda given: fit_attention(given.traces, given.points, given.requests.points, given.seed),

@@ -38,7 +38,7 @@ def test_a_table_has_every_learner_and_marks_the_best_by_counting() -> None:
     lines = told.getvalue().splitlines()
     assert all(any(name in line for line in lines) for name in LEARNERS)
     assert any("markov_2 *" in line and "0.500 [0.500, 0.500]" in line for line in lines)
-    assert any("attention − attention_head" in line and "-0.200 [-0.300, -0.100]" in line for line in lines)
+    assert any("attention − its head" in line and "-0.200 [-0.300, -0.100]" in line for line in lines)
     assert any("small (1,234, 25%)" in line for line in lines)
     assert any("ranker − *" in line and "+0.100 [-0.050, +0.200]" in line for line in lines)
     assert any("boosted serves; at least" in line and "0.400 held" in line for line in lines)
