@@ -45,6 +45,8 @@ SEED, ROUNDS = 1, 5
 TOOLS, CAPABILITIES, MEMBERS = 1_000, 300, 6
 STEPS, PREFIXES = 10, 128
 SCORED, SCORED_OFTEN = (1_000, 10_000, 100_000), 300
+# Traces of one step where replay is compared: fewer steps an epoch, so more epochs that can differ.
+REPLAYED_AT_ONCE = 32
 # Share of the best MRR of uniform replay that both kinds of replay have to reach.
 WANTED_SHARE = 0.95
 ONE_THREAD = "numpy, one thread"
@@ -274,7 +276,9 @@ def _replay(plan: Plan, facts: dict[str, Any]) -> Figure:
         traces, points, membership = _rare_traces(plan.seed_of(number))
         wanted = 0.0
         for prioritised in (False, True):
-            settings = replace(DEFAULTS, prioritised=prioritised, width=32, text=4)
+            settings = replace(
+                DEFAULTS, prioritised=prioritised, width=32, text=4, traces_at_once=REPLAYED_AT_ONCE
+            )
             features = np.zeros((len(traces.items), 0), dtype=np.float32)
             no_texts = np.zeros((0, points.shape[1]), dtype=np.float32)
             learner = Learner(traces, points, no_texts, plan.seed_of(number), membership, settings, features)
