@@ -64,8 +64,11 @@ bench-speculation: $(STAMP) ## Measure what speculation is worth on the workflow
 bench-discovery: $(STAMP) ## Measure how well intents find their tools in the data sets under PML_DATASETS
 	@$(BIN)/python -m benchmarks.discovery
 
-bench-learning: $(STAMP) ## Measure how well the next tool is predicted in the data sets under PML_DATASETS
+bench-learning: $(STAMP) ## Measure how well the next tool is predicted under PML_DATASETS, and what learning costs
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "jax==0.10.2" "threadpoolctl==3.8.0"
 	@$(BIN)/python -m benchmarks.learning
+	@$(BIN)/python -m benchmarks.learning.attention
+	@$(BIN)/python -m benchmarks.learning.hyperpaths
 
 bench-end-to-end: $(STAMP) ## Measure what prediction is worth to agents in the sessions under PML_DATASETS
 	@$(BIN)/python -m benchmarks.end_to_end

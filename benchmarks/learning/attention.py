@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import os
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -41,8 +45,11 @@ SEED, ROUNDS = 1, 5
 TOOLS, CAPABILITIES, MEMBERS = 1_000, 300, 6
 STEPS, PREFIXES = 10, 128
 SCORED, SCORED_OFTEN = (1_000, 10_000, 100_000), 300
+# Traces of one step where replay is compared: fewer steps an epoch, so more epochs that can differ.
+REPLAYED_AT_ONCE = 32
 # Share of the best MRR of uniform replay that both kinds of replay have to reach.
 WANTED_SHARE = 0.95
+ONE_THREAD = "numpy, one thread"
 FLOOR_NUMPY, FLOOR_JAX, AIM_JAX = 3, 1, 2
 
 Epoch = Callable[[], float]
@@ -55,7 +62,7 @@ def main(
 ) -> None:
     """Time a training epoch beside NumPy and JAX, replay by priorities, and scoring.
 
-    JAX is measured where it is installed (`pip install jax`).
+    JAX is measured where it is installed (extra `bench`), and NumPy with one thread where threadpoolctl is.
 
     Examples: python -m benchmarks.learning.attention
     """
@@ -123,11 +130,21 @@ def _ours(problem: _Problem) -> Epoch:
     return epoch
 
 
-def _numpy(problem: _Problem) -> Epoch:
+def _numpy(problem: _Problem, *, one_thread: bool) -> Epoch | None:
+    """With as many threads as its BLAS takes, or with one; None where nobody can say how many.
+
+    Threads wait for each other where others have the cores.
+    """
+    limits: Any = nullcontext
+    if one_thread:
+        try:
+            limits = importlib.import_module("threadpoolctl").threadpool_limits
+        except ModuleNotFoundError:
+            return None
     descent, ways = problem.descent(), directions(problem.membership)
     parameters, slopes = views(descent.flat, problem.sizes), views(descent.slopes, problem.sizes)
 
-    def epoch() -> float:
+    def steps() -> float:
         losses = []
         for number, batch in enumerate(problem.batches, start=1):
             losses.append(numpy_slopes(ways, problem.graph.points, parameters, batch, slopes))
@@ -139,7 +156,29 @@ def _numpy(problem: _Problem) -> Epoch:
             descent.slopes[:] = 0
         return float(np.mean(losses))
 
+    def epoch() -> float:
+        with limits(1):
+            return steps()
+
     return epoch
+
+
+def compile_and_tell(seed: int) -> None:
+    """Print the seconds of a first epoch, less those of a second one."""
+    epoch = _ours(_Problem(seed))
+    first, second = (_taken(epoch)[0] for _ in range(2))
+    sys.stdout.write(f"{first - second:.2f}")
+
+
+def _compiling_s(seed: int) -> float:
+    """Seconds of compiling, of a process that finds nothing compiled."""
+    told = f"from benchmarks.learning.attention import compile_and_tell; compile_and_tell({seed})"
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"NUMBA_CACHE_DIR": folder}
+        ran = subprocess.run(
+            [sys.executable, "-c", told], env=environment, check=True, capture_output=True, text=True
+        )
+    return float(ran.stdout)
 
 
 def _jax(problem: _Problem) -> Epoch | None:
@@ -182,7 +221,12 @@ def _jax(problem: _Problem) -> Epoch | None:
 def _epochs(plan: Plan) -> tuple[list[Figure], dict[str, Any]]:
     problem = _Problem(plan.seed_of(0))
     plan.say("compiling")
-    made = {"numba": _ours(problem), "numpy": _numpy(problem), "jax": _jax(problem)}
+    made = {
+        "numba": _ours(problem),
+        "numpy": _numpy(problem, one_thread=False),
+        ONE_THREAD: _numpy(problem, one_thread=True),
+        "jax": _jax(problem),
+    }
     ways: dict[str, Epoch] = {name: epoch for name, epoch in made.items() if epoch is not None}
     first = {name: _taken(epoch) for name, epoch in ways.items()}
     told = [loss for _, loss in first.values()]
@@ -193,11 +237,14 @@ def _epochs(plan: Plan) -> tuple[list[Figure], dict[str, Any]]:
         "numba": numba.__version__,
         "levels": int(problem.membership.levels.max()),
         "sizes": {"nodes": problem.sizes.nodes, "prefixes_a_step": PREFIXES, "steps": STEPS},
-        "first_epoch_with_compiling_s": {name: round(seconds, 2) for name, (seconds, _) in first.items()},
+        "compiling_s": _compiling_s(plan.seed_of(0)),
+        "first_epoch_s": {name: round(seconds, 2) for name, (seconds, _) in first.items()},
         "epoch_ms": {name: round(1e3 * percentile(each, 50), 2) for name, each in taken.items()},
         "first_losses": {name: round(loss, 5) for name, (_, loss) in first.items()},
     }
     bounds = {"numpy": Bound("at least", FLOOR_NUMPY), "jax": Bound("at least", FLOOR_JAX, AIM_JAX)}
+    # Beside NumPy as it is faster, round by round.
+    taken["numpy"] = list(map(min, zip(taken["numpy"], taken.pop(ONE_THREAD, taken["numpy"]), strict=True)))
     rates = {name: tuple(1 / seconds for seconds in each) for name, each in taken.items()}
     figures = [
         Figure(f"training epoch, beside {name}", "epochs/s", rates["numba"], rates[name], bounds[name])
@@ -229,7 +276,9 @@ def _replay(plan: Plan, facts: dict[str, Any]) -> Figure:
         traces, points, membership = _rare_traces(plan.seed_of(number))
         wanted = 0.0
         for prioritised in (False, True):
-            settings = replace(DEFAULTS, prioritised=prioritised, width=32, text=4)
+            settings = replace(
+                DEFAULTS, prioritised=prioritised, width=32, text=4, traces_at_once=REPLAYED_AT_ONCE
+            )
             features = np.zeros((len(traces.items), 0), dtype=np.float32)
             no_texts = np.zeros((0, points.shape[1]), dtype=np.float32)
             learner = Learner(traces, points, no_texts, plan.seed_of(number), membership, settings, features)

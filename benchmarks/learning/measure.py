@@ -11,14 +11,14 @@ import numpy as np
 
 from benchmarks.learning.ways import WAYS
 from pml.processors.learning.choosing import choose
-from pml.processors.learning.judging import Judged, Told, gain, judge, measured
-from pml.processors.learning.learners import BASELINES, LEARNED, LEARNERS
+from pml.processors.learning.judging import Judged, Told, gain, judge, measured, passing_gain
+from pml.processors.learning.learners import ATTENTIVE, BASELINES, LEARNED, LEARNERS
 from pml.processors.memory.embedding import Embedding
 from pml.streams.learning.data_sets import RecordedSet, recorded
 
 # What counts, and reads no text.
 COUNTING = tuple(name for name in BASELINES if name != "cosine")
-READING = ("cosine", *LEARNED)
+READING = ("cosine", *LEARNED, *ATTENTIVE)
 # hit@1 and hit@3 of the best counting that throw-away code reached (PREDICTION.md), to compare with.
 COUNTED: Mapping[str, tuple[float, float]] = {
     "n8n": (0.182, 0.336),
@@ -84,5 +84,6 @@ def row_of(found: Measured, seed: int) -> dict[str, Any]:
         "wanted": dict(zip(("hit_1", "hit_3"), WANTED[found.name], strict=True))
         if found.name in WANTED
         else None,
+        "message_passing": passing_gain(judged, seed),
         "gains": {name: gain(judged.ways[name].quality, counted, judged.clusters, seed) for name in READING},
     }

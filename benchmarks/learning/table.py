@@ -34,9 +34,12 @@ def _add(row: Mapping[str, Any], table: Table) -> None:
         told = ""
     before = row["reached_before"]
     table.add_row("", "best counting before", f"{before['hit_1']:.3f}", f"{before['hit_3']:.3f}", "", "")
-    for name, gain in row["gains"].items():
+    gains = {f"{name} − *": gain for name, gain in row["gains"].items()}
+    if row["message_passing"]:
+        gains["attention − its head"] = row["message_passing"]
+    for told, gain in gains.items():
         low, high = gain["interval"]
-        table.add_row("", f"{name} − *", f"{gain['hit_1']:+.3f} [{low:+.3f}, {high:+.3f}]", "", "", "")
+        table.add_row("", told, f"{gain['hit_1']:+.3f} [{low:+.3f}, {high:+.3f}]", "", "", "")
     if row["wanted"]:
         serves = row["ways"][row["serves"]]
         cells = [_held(serves[name]["mean"], least) for name, least in row["wanted"].items()]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pml.processors.learning.isotonic import Isotonic
 from pml.processors.learning.judging import Judged, Scored, gain
-from pml.processors.learning.learners import BASELINES, LEARNED
+from pml.processors.learning.learners import BASELINES
 from pml.processors.learning.reliability import brier, reliability
 
 Column = NDArray[np.float64]
@@ -38,7 +38,8 @@ def choose(judged: Judged, seed: int) -> Choice:
     ways = judged.ways
     baseline = max((name for name in BASELINES if name in ways), key=lambda name: _standing(ways[name]))
     best = ways[baseline].quality
-    gains = {name: gain(ways[name].quality, best, judged.clusters, seed) for name in LEARNED if name in ways}
+    learned = [name for name in ways if name not in BASELINES]
+    gains = {name: gain(ways[name].quality, best, judged.clusters, seed) for name in learned}
     better = [name for name, found in gains.items() if found["interval"][0] > 0]
     if better:
         serves = max(better, key=lambda name: _standing(ways[name]))

@@ -20,8 +20,12 @@ def compiled(function: F) -> F:
 
 
 def compiled_reordered(function: F) -> F:
-    """As `compiled`; sums may be added up in another order, several terms at once. Not a number stays so."""
-    return cast(F, numba.njit(cache=True, fastmath={"reassoc", "contract", "nsz"})(function))
+    """As `compiled`; sums may be added up in another order, several terms at once. Not a number stays so.
+
+    What is divided by 0 is infinite, as in NumPy: a loop that may raise is not done several terms at once.
+    """
+    fastmath = {"reassoc", "contract", "nsz"}
+    return cast(F, numba.njit(cache=True, fastmath=fastmath, error_model="numpy")(function))
 
 
 def compiled_parallel(function: F) -> F:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pml.processors.learning.candidates import Candidates, candidates
 from pml.processors.learning.evaluation import Quality, quality
 from pml.processors.learning.intervals import interval, paired_interval, resampled_means
-from pml.processors.learning.learners import LEARNERS, Given, Learner, asked
+from pml.processors.learning.learners import ATTENTIVE, USUAL, Given, Learner, asked
 from pml.processors.learning.requests import read_requests
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.splits import folds
@@ -63,7 +63,7 @@ def judge(
     embedding: Embedding,
     seed: int,
     *,
-    learners: Learners = LEARNERS,
+    learners: Learners = USUAL,
     told: Told = lambda name: None,
 ) -> Judged:
     """Ask for each item once, of learners that saw no session of its group: five folds over groups.
@@ -101,7 +101,7 @@ def ask(
     embedding: Embedding,
     *,
     seed: int,
-    learners: Learners = LEARNERS,
+    learners: Learners = USUAL,
     told: Told = lambda name: None,
 ) -> Judged:
     """Fit on some sessions, int64 rows, and ask about others."""
@@ -152,6 +152,14 @@ def gain(one: Quality, other: Quality, clusters: Places, seed: int) -> dict[str,
         "hit_1": round(float(one.hit_1.mean() - other.hit_1.mean()), 4),
         "interval": rounded(paired_interval(one.hit_1, other.hit_1, clusters, seed)),
     }
+
+
+def passing_gain(judged: Judged, seed: int) -> dict[str, Any] | None:
+    """What messages along the hypergraph give the attention model; None where it was not judged."""
+    if not ATTENTIVE.keys() <= judged.ways.keys():
+        return None
+    passing, head = (judged.ways[name].quality for name in ATTENTIVE)
+    return gain(passing, head, judged.clusters, seed)
 
 
 def rounded(ends: tuple[float, float]) -> tuple[float, float]:

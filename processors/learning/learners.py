@@ -9,6 +9,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from pml.processors.learning.attention.fitting import fit_attention, fit_head
+from pml.processors.learning.attention.model import Attention
 from pml.processors.learning.candidates import Learned, Predictor
 from pml.processors.learning.cosine import Cosine
 from pml.processors.learning.discounting import Discounting
@@ -77,7 +79,20 @@ LEARNED: Mapping[str, Learner] = {
     "ranker": Learner(lambda given: given.basis.linear(), Ranker.from_arrays),
     "boosted": Learner(lambda given: given.basis.boosted(given.seed), Ranker.from_arrays),
 }
-LEARNERS: Mapping[str, Learner] = {**BASELINES, **LEARNED}
+# Only where somebody asks for them: they cost about as much as all others together (benchmarks/README.md).
+ATTENTIVE: Mapping[str, Learner] = {
+    "attention": Learner(
+        lambda given: fit_attention(given.traces, given.points, given.requests.points, given.seed),
+        Attention.from_arrays,
+    ),
+    "attention_head": Learner(
+        lambda given: fit_head(given.traces, given.points, given.requests.points, given.seed),
+        Attention.from_arrays,
+    ),
+}
+# Those that are compared unless more is asked for, and all that there are.
+USUAL: Mapping[str, Learner] = {**BASELINES, **LEARNED}
+LEARNERS: Mapping[str, Learner] = {**USUAL, **ATTENTIVE}
 
 
 def asked(learnt: Learnt, requests: Requests) -> Predictor:

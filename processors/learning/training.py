@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pml.processors.learning.choosing import Calibrated, Choice, calibrate, choose
-from pml.processors.learning.judging import Judged, Told, ask, gain, judge, measured
-from pml.processors.learning.learners import LEARNERS
+from pml.processors.learning.judging import Judged, Learners, Told, ask, gain, judge, measured
+from pml.processors.learning.learners import LEARNERS, USUAL
 from pml.processors.learning.reliability import brier
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.splits import TEST, TRAINING, by_hash
@@ -66,17 +66,19 @@ def judged_and_chosen(
     seed: int,
     told: Told = lambda name: None,
     *,
+    learners: Learners = USUAL,
     wanted: str | None = None,
 ) -> Verdict:
-    """Judge every learner by folds over these sessions, choose, and calibrate what serves.
+    """Judge learners by folds over these sessions, choose, and calibrate what serves.
 
     Args:
+        learners: by name, `wanted` among them.
         wanted: the learner that serves, however good it is; None: the best.
 
     Raises:
         ValueError: there are fewer than two groups of sessions, or nothing to ask.
     """
-    judged = judge(sessions, embedding, seed, told=told)
+    judged = judge(sessions, embedding, seed, learners=learners, told=told)
     if len(judged) == 0:
         raise ValueError("no session goes on after its first run: there is nothing to ask")
     choice = choose(judged, seed)

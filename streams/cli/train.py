@@ -14,7 +14,14 @@ from pml.streams.cli.dependent_options import only_with
 from pml.streams.cli.export import moment
 from pml.streams.cli.output import Json, note, print_json, print_table, stderr_console
 from pml.streams.cli.session import load_settings, open_store, person, run_async
-from pml.streams.cli.train_report import COLUMNS, gained, learner_rows, print_backtest, print_manifest
+from pml.streams.cli.train_report import (
+    COLUMNS,
+    gained,
+    learner_rows,
+    print_backtest,
+    print_manifest,
+    print_passing,
+)
 from pml.streams.cli.train_watch import (
     MEMORY_MB,
     TIME_LIMIT,
@@ -44,6 +51,8 @@ Learner = Literal[
     "nearest",
     "ranker",
     "boosted",
+    "attention",
+    "attention_head",
 ]
 Span = tuple[str | None, str | None]
 Moment = Annotated[str | None, typer.Option(metavar="TIME", help="RFC 3339; without a zone it is UTC.")]
@@ -62,6 +71,9 @@ def train(
     learner: Annotated[
         Learner | None, typer.Option(help="Keep this one, however good it is; without: the best.")
     ] = None,
+    with_attention: Annotated[
+        bool, typer.Option("--with-attention", help="Compare the attention model, too; takes longer.")
+    ] = False,
     outcome_score: Annotated[
         str | None,
         typer.Option(
@@ -99,6 +111,7 @@ def train(
         given = {"--data": data, "--since": since, "--until": until, "--tenant": tenant, "--learner": learner}
         given["--outcome-score"] = outcome_score
         options = [f"{name}={value}" for name, value in given.items() if value is not None]
+        options += ["--with-attention"] * with_attention
         watch_trainings(
             [*options, f"--seed={seed}", f"--test={test}"],
             tenant=tenant,
@@ -112,7 +125,7 @@ def train(
     outcome = settings.learning.outcome_score if outcome_score is None else outcome_score
     span = moment(since, "--since"), moment(until, "--until")
     if data != STORE and Path(data).is_dir():
-        _judge_sets(settings, Path(data), seed, as_json=json)
+        _judge_sets(settings, Path(data), seed, with_attention=with_attention, as_json=json)
         return
     from pml.streams.learning.promotion import promote as published
     from pml.streams.learning.training import Wish, train
@@ -121,7 +134,7 @@ def train(
         with phases.phase("reading"):
             source = _read(settings, data, (tenant, *span), outcome, with_catalog=promote or data == STORE)
         embedding = _embedding(settings, phases)
-        wish = Wish(seed, test, plot is not None, learner)
+        wish = Wish(seed, test, plot is not None, learner, with_attention)
         trained = train(source, embedding, settings.models_folder, wish, phases)
         manifest = trained.manifest
         _write_priorities(settings, source, seed, phases)
@@ -158,17 +171,20 @@ def _became(manifest: Mapping[str, Any], *, promoted: bool) -> str:
     return f"{model_id} serves from now on" if promoted else f"`pml model promote {model_id}` lets it serve"
 
 
-def _judge_sets(settings: Settings, folder: Path, seed: int, *, as_json: bool) -> None:
+def _judge_sets(settings: Settings, folder: Path, seed: int, *, with_attention: bool, as_json: bool) -> None:
     from pml.streams.learning.set_table import judge_sets
+    from pml.streams.learning.training import Wish
 
+    wish = Wish(seed, with_attention=with_attention)
     with _progress() as phases:
-        rows = judge_sets(folder, _embedding(settings, phases), seed, phases)
+        rows = judge_sets(folder, _embedding(settings, phases), wish, phases)
     if as_json:
         print_json({"seed": seed, "sets": rows, "phases_s": phases.as_dict()})
         return
     for row in rows:
         told = f"{row['set']}: {row['questions']:,} questions, {row['unseen']:.0%} of what came never seen"
         print_table(COLUMNS, learner_rows(row), f"{told}; visible was {row['visible']}")
+        print_passing(row)
         typer.echo("")
     summary = [(row["set"], row["serves"], row["baseline"], gained(row["gain"])) for row in rows]
     print_table(("set", "serves", "best baseline", "hit@1 more than that"), summary)

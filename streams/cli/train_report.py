@@ -23,6 +23,7 @@ def print_manifest(manifest: Mapping[str, Any]) -> None:
     )
     print_table(COLUMNS, learner_rows(manifest), title)
     typer.echo(f"serves: {manifest['reason']}")
+    print_passing(manifest)
     before, after = manifest["calibration"]["before"], manifest["calibration"]["after"]
     typer.echo(
         f"confidence: expected error {before['expected_error']:.3f} before calibration, "
@@ -41,6 +42,15 @@ def learner_rows(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
         marks = f"{'> ' if name == found['serves'] else ''}{name}{' *' if name == found['baseline'] else ''}"
         cells = [_cell(row[column]) for column in ("hit_1", "hit_3", "mrr", "brier")]
         yield marks, *cells, gained(found["gains"].get(name))
+
+
+def print_passing(found: Mapping[str, Any]) -> None:
+    """What messages along the hypergraph gave the attention model, where it was compared."""
+    given = found.get("message_passing")
+    if given is None:
+        return
+    verdict = "they pay" if given["interval"][0] > 0 else "they do not surely pay"
+    typer.echo(f"messages along the hypergraph: {gained(given)} in hit@1 over the head alone: {verdict}")
 
 
 def _print_calls(calls: Mapping[str, Any]) -> None:

@@ -12,11 +12,13 @@ from pml.processors.memory.embedding import Embedding
 from pml.schemas.errors import ConfigurationError
 from pml.streams.learning.data_sets import named_sets, recorded
 from pml.streams.learning.phases import Phases
-from pml.streams.learning.training import judge_all, told
+from pml.streams.learning.training import Wish, judge_all, told
 
 
-def judge_sets(folder: Path, embedding: Embedding, seed: int, phases: Phases) -> list[dict[str, Any]]:
+def judge_sets(folder: Path, embedding: Embedding, wish: Wish, phases: Phases) -> list[dict[str, Any]]:
     """A row for each set of a folder, as JSON-serialisable values; by folds over groups of its open part.
+
+    Of what is wished the seed and the learners count.
 
     Raises:
         ConfigurationError: the folder has none of the known sets, or one of them cannot be read.
@@ -27,15 +29,15 @@ def judge_sets(folder: Path, embedding: Embedding, seed: int, phases: Phases) ->
         raise ConfigurationError(
             f"{folder} has none of the data sets that are known; see the guide on training"
         )
-    return [_row(folder, name, embedding, seed, phases) for name in names]
+    return [_row(folder, name, embedding, wish, phases) for name in names]
 
 
-def _row(folder: Path, name: str, embedding: Embedding, seed: int, phases: Phases) -> dict[str, Any]:
+def _row(folder: Path, name: str, embedding: Embedding, wish: Wish, phases: Phases) -> dict[str, Any]:
     try:
         data = recorded(folder, name)
     except (OSError, ValueError, KeyError) as error:
         raise ConfigurationError(f"{folder / name} cannot be read: {error}") from None
-    verdict = judge_all(data.sessions, embedding, seed, phases)
+    verdict = judge_all(data.sessions, embedding, wish, phases)
     judged, choice, traces = verdict.judged, verdict.choice, data.sessions.traces
     one, other = judged.ways[choice.serves], judged.ways[choice.baseline]
     return {
@@ -45,6 +47,6 @@ def _row(folder: Path, name: str, embedding: Embedding, seed: int, phases: Phase
         "groups": len(np.unique(traces.groups)),
         "questions": len(judged),
         "unseen": round(float(judged.unseen.mean()), 4),
-        "gain": gain(one.quality, other.quality, judged.clusters, seed),
-        **told(verdict, seed),
+        "gain": gain(one.quality, other.quality, judged.clusters, wish.seed),
+        **told(verdict, wish.seed),
     }

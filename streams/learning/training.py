@@ -12,9 +12,9 @@ from typing import Any
 from pml.processors.learning.argument_success import ArgumentSuccess
 from pml.processors.learning.call_success import fit_calls, judge_calls
 from pml.processors.learning.choosing import Choice
-from pml.processors.learning.judging import FOLDS
+from pml.processors.learning.judging import FOLDS, Learners, passing_gain
 from pml.processors.learning.known_sessions import learned_sources
-from pml.processors.learning.learners import LEARNED, LEARNERS
+from pml.processors.learning.learners import ATTENTIVE, BASELINES, LEARNERS, USUAL
 from pml.processors.learning.learning_curve import SHARES, LearningCurve, learning_curve
 from pml.processors.learning.model import NextModel, fitted
 from pml.processors.learning.sessions import Sessions
@@ -59,13 +59,21 @@ class Trained:
 class Wish:
     """What somebody wants of a training: `test_share` of the groups is kept for the end.
 
-    `learner` serves, however good it is; None: the best.
+    `learner` serves, however good it is; None: the best. `with_attention` compares the attention model, too.
     """
 
     seed: int = 0
     test_share: float = TEST_SHARE
     with_curve: bool = False
     learner: str | None = None
+    with_attention: bool = False
+
+    @property
+    def learners(self) -> Learners:
+        """Those that are compared, by name."""
+        more = ATTENTIVE if self.with_attention else {}
+        named = {} if self.learner is None else {self.learner: LEARNERS[self.learner]}
+        return {**USUAL, **more, **named}
 
 
 def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases: Phases) -> Trained:
@@ -79,9 +87,9 @@ def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases
     training = selected(source.sessions, parts.training)
     held_out = {source.names[row] for row in parts.test.tolist()}
     values = [session for session in source.values if session.name not in held_out]
-    verdict = judge_all(training, embedding, wish.seed, phases, wish.learner)
+    verdict = judge_all(training, embedding, wish, phases)
     choice = verdict.choice
-    curve = _curve(training, embedding, wish.seed, choice, phases) if wish.with_curve else None
+    curve = _curve(training, embedding, wish, choice, phases) if wish.with_curve else None
     with phases.phase("arguments"):
         arguments = learned_sources(values, source.schemas) if values else None
         success, calls = _call_success(training, wish.seed)
@@ -129,17 +137,18 @@ def _call_success(sessions: Sessions, seed: int) -> tuple[ArgumentSuccess | None
     return (fit_calls(calls) if report["used"] else None), report
 
 
-def judge_all(
-    sessions: Sessions, embedding: Embedding, seed: int, phases: Phases, wanted: str | None = None
-) -> Verdict:
-    """Every learner beside every other, by folds over these sessions.
+def judge_all(sessions: Sessions, embedding: Embedding, wish: Wish, phases: Phases) -> Verdict:
+    """Every learner that is wished for beside every other, by folds over these sessions.
 
     Raises:
         NothingToLearn: there are too few of them.
     """
-    with phases.phase("judging", FOLDS * len(LEARNERS)):
+    learners, seed = wish.learners, wish.seed
+    with phases.phase("judging", FOLDS * len(learners)):
         try:
-            return judged_and_chosen(sessions, embedding, seed, phases.step, wanted=wanted)
+            return judged_and_chosen(
+                sessions, embedding, seed, phases.step, learners=learners, wanted=wish.learner
+            )
         except ValueError as error:
             raise NothingToLearn(
                 f"{len(sessions.traces)} sessions are not enough to learn from ({error}); at least two that "
@@ -156,6 +165,7 @@ def told(verdict: Verdict, seed: int) -> dict[str, Any]:
         "baseline": choice.baseline,
         "reason": choice.reason,
         "gains": choice.gains,
+        "message_passing": passing_gain(verdict.judged, seed),
         "validation": verdict.rows(seed),
         "calibration": verdict.calibrated.report,
     }
@@ -183,9 +193,10 @@ class _Examination:
 
 
 def _curve(
-    sessions: Sessions, embedding: Embedding, seed: int, choice: Choice, phases: Phases
+    sessions: Sessions, embedding: Embedding, wish: Wish, choice: Choice, phases: Phases
 ) -> LearningCurve:
     """Of the best baseline, and of all that was learned."""
-    learners = {name: LEARNERS[name] for name in (choice.baseline, *LEARNED)}
+    others = {name for name in BASELINES if name != choice.baseline}
+    learners = {name: learner for name, learner in wish.learners.items() if name not in others}
     with phases.phase("learning curve", len(SHARES) * len(learners)):
-        return learning_curve(sessions, embedding, seed, learners=learners, told=phases.step)
+        return learning_curve(sessions, embedding, wish.seed, learners=learners, told=phases.step)

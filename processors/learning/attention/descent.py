@@ -11,13 +11,15 @@ from pml.processors.learning.attention.head import (
     Asked,
     Scorer,
     Slopes,
+    asked_slopes,
     candidate_shares,
     encode,
     score_slopes,
 )
 from pml.processors.learning.attention.membership import Messages
 from pml.processors.learning.attention.parameters import Floats, Parameters
-from pml.processors.learning.attention.passing import Hearing, Passed, passed, passed_slopes, times
+from pml.processors.learning.attention.passing import Hearing, Passed, passed, passed_slopes
+from pml.processors.learning.attention.products import matrix_slopes, rows_times
 from pml.processors.learning.compiled import compiled_reordered
 from pml.processors.learning.vocabulary import Ids
 
@@ -55,7 +57,7 @@ def inputs_of(parameters: Parameters, points: Floats, own: Floats) -> Floats:
     for node in range(len(found)):
         for j in range(found.shape[1]):
             found[node, j] = own[node] * parameters.embeddings[node, j]
-        times(points[node], parameters.described, found[node])
+    rows_times(points, parameters.described, found)
     return found
 
 
@@ -65,9 +67,7 @@ def input_slopes(slopes: Floats, points: Floats, own: Floats, embeddings: Floats
     for node in range(len(slopes)):
         for j in range(slopes.shape[1]):
             embeddings[node, j] += own[node] * slopes[node, j]
-        for i in range(points.shape[1]):
-            for j in range(slopes.shape[1]):
-                described[i, j] += points[node, i] * slopes[node, j]
+    matrix_slopes(points, slopes, described)
 
 
 def hearings(parameters: Parameters) -> tuple[Hearing, Hearing]:
@@ -95,21 +95,25 @@ def losses_of(scorer: Scorer, batch: Batch, found: Slopes) -> tuple[float, Float
 
     The second value is float32 [prefixes]: that share among the candidates.
     """
-    count = len(batch.candidates)
+    count, width = len(batch.candidates), scorer.vectors.shape[1]
     chances = np.zeros(count, dtype=np.float32)
+    histories, slopes = np.zeros((count, width), np.float32), np.zeros((count, width), np.float32)
     loss = 0.0
     for row in range(count):
         items = batch.candidates[row]
         if items[0] == NOBODY:
             continue
         encoded = encode(scorer, batch.asked, row)
-        shares = candidate_shares(scorer, encoded, items)
+        found_shares = candidate_shares(scorer, encoded, items)
+        shares = found_shares.shares
         chances[row] = shares[0]
         loss -= batch.weights[row] * np.log(max(shares[0], _SHARE_LEAST)) / count
         shares[0] -= np.float32(1)
         for place in range(len(items)):
             shares[place] *= batch.weights[row] / np.float32(count)
-        score_slopes(scorer, encoded, items, shares, found)
+        histories[row] = encoded.history
+        slopes[row] = score_slopes(scorer, encoded, items, found_shares, found)
+    asked_slopes(scorer, batch.asked, histories, slopes, found)
     return loss, chances
 
 

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pml.processors.learning.attention.parameters import Floats, Parameters
-from pml.processors.learning.attention.passing import softmax, times, times_slopes
+from pml.processors.learning.attention.passing import softmax
+from pml.processors.learning.attention.products import matrix_slopes, row_slopes, times
 from pml.processors.learning.compiled import compiled_reordered
 from pml.processors.learning.vocabulary import Ids
 
@@ -55,6 +56,15 @@ class Encoded(NamedTuple):
     weighed: Floats
 
 
+class Shares(NamedTuple):
+    """Of the candidates of one prefix: `shares` float32 [candidates], the softmax of their scores, 0 of
+    `NOBODY`; and `near` likewise, how near their descriptions are to the text.
+    """
+
+    shares: Floats
+    near: Floats
+
+
 class Slopes(NamedTuple):
     """Of the loss: those of `parameters`, and of each node's vector, float32 [nodes, width]."""
 
@@ -70,8 +80,9 @@ def encode(scorer: Scorer, asked: Asked, row: int) -> Encoded:
     text, recent, features = asked.texts[row], asked.recent[row], asked.features[row]
     history, weighed = np.zeros(width, dtype=np.float32), np.zeros(width, dtype=np.float32)
     for place in range(len(recent)):
+        recency, read = parameters.recency[place], scorer.vectors[recent[place]]
         for j in range(width):
-            history[j] += parameters.recency[place, j] * scorer.vectors[recent[place], j]
+            history[j] += recency[j] * read[j]
     vector, gates = parameters.asked_bias.copy(), np.zeros(heads, dtype=np.float32)
     times(text, parameters.asked_text, vector)
     times(history, parameters.asked_recent, vector)
@@ -80,19 +91,28 @@ def encode(scorer: Scorer, asked: Asked, row: int) -> Encoded:
     softmax(gates)
     part = width // heads
     scale = np.float32(heads / np.sqrt(part))
-    for j in range(width):
-        weighed[j] = vector[j] * gates[j // part] * scale
+    for head in range(heads):
+        low = head * part
+        for j in range(part):
+            weighed[low + j] = vector[low + j] * gates[head] * scale
     return Encoded(text, recent, features, history, vector, gates, weighed)
 
 
 @compiled_reordered
-def score(scorer: Scorer, encoded: Encoded, item: int) -> np.float32:
-    """How well an item fits what is asked."""
-    total, near = scorer.parameters.item_bias[item], np.float32(0)
-    for j in range(len(encoded.weighed)):
-        total += encoded.weighed[j] * scorer.vectors[item, j]
-    for j in range(len(encoded.text)):
-        near += encoded.text[j] * scorer.points[item, j]
+def nearness(scorer: Scorer, encoded: Encoded, item: int) -> np.float32:
+    """How near an item's description is to the text."""
+    text, point, near = encoded.text, scorer.points[item], np.float32(0)
+    for j in range(len(text)):
+        near += text[j] * point[j]
+    return near
+
+
+@compiled_reordered
+def score_of(scorer: Scorer, encoded: Encoded, item: int, near: np.float32) -> np.float32:
+    """How well an item of this nearness fits what is asked."""
+    weighed, vector, total = encoded.weighed, scorer.vectors[item], scorer.parameters.item_bias[item]
+    for j in range(len(weighed)):
+        total += weighed[j] * vector[j]
     return np.float32(total + CLOSENESS_PACE * scorer.parameters.closeness[0] * near)
 
 
@@ -102,79 +122,89 @@ def all_scores(scorer: Scorer, asked: Asked, found: Floats) -> None:
     for row in range(len(asked.texts)):
         encoded = encode(scorer, asked, row)
         for item in range(found.shape[1]):
-            found[row, item] = score(scorer, encoded, item)
+            found[row, item] = score_of(scorer, encoded, item, nearness(scorer, encoded, item))
 
 
 @compiled_reordered
-def candidate_shares(scorer: Scorer, encoded: Encoded, items: Ids) -> Floats:
-    """float32 [candidates]: softmax of the scores of int32 `items`, 0 of `NOBODY`."""
-    shares = np.empty(len(items), dtype=np.float32)
+def candidate_shares(scorer: Scorer, encoded: Encoded, items: Ids) -> Shares:
+    """Of int32 `items` [candidates]."""
+    found = Shares(np.full(len(items), -np.inf, dtype=np.float32), np.zeros(len(items), dtype=np.float32))
     for place in range(len(items)):
         item = items[place]
-        shares[place] = score(scorer, encoded, item) if item != NOBODY else -np.inf
-    softmax(shares)
-    return shares
+        if item != NOBODY:
+            found.near[place] = nearness(scorer, encoded, item)
+            found.shares[place] = score_of(scorer, encoded, item, found.near[place])
+    softmax(found.shares)
+    return found
 
 
 @compiled_reordered
-def score_slopes(scorer: Scorer, encoded: Encoded, items: Ids, slopes: Floats, found: Slopes) -> None:
-    """Add what slopes [candidates] of the scores mean to those of parameters and vectors."""
-    parameters, vectors = scorer.parameters, scorer.vectors
+def score_slopes(scorer: Scorer, encoded: Encoded, items: Ids, given: Shares, found: Slopes) -> Floats:
+    """Add what slopes of the scores mean to those of parameters and vectors.
+
+    `given` has the slopes in place of the shares. Returned are the slopes [width] of the prefix's vector,
+    which `asked_slopes` passes on for all prefixes at once.
+    """
     width = len(encoded.vector)
-    weighed_slopes = np.zeros(width, dtype=np.float32)
-    near = np.float32(0)
+    weighed_slopes, near = np.zeros(width, dtype=np.float32), np.float32(0)
     for place in range(len(items)):
-        item, slope = items[place], slopes[place]
+        item, slope = items[place], given.shares[place]
         if item == NOBODY:
             continue
         found.parameters.item_bias[item] += slope
+        near += slope * given.near[place]
+        vector, vector_slopes = scorer.vectors[item], found.vectors[item]
         for j in range(width):
-            weighed_slopes[j] += slope * vectors[item, j]
-            found.vectors[item, j] += slope * encoded.weighed[j]
-        for j in range(len(encoded.text)):
-            near += slope * encoded.text[j] * scorer.points[item, j]
+            weighed_slopes[j] += slope * vector[j]
+            vector_slopes[j] += slope * encoded.weighed[j]
     found.parameters.closeness[0] += CLOSENESS_PACE * near
-    asked_slopes = np.zeros(width, dtype=np.float32)
-    _gate_slopes(parameters, encoded, weighed_slopes, asked_slopes, found.parameters)
-    history_slopes = np.zeros(width, dtype=np.float32)
-    unused_text = np.zeros(len(encoded.text), dtype=np.float32)
-    unused_features = np.zeros(len(encoded.features), dtype=np.float32)
-    times_slopes(encoded.text, parameters.asked_text, asked_slopes, unused_text, found.parameters.asked_text)
-    times_slopes(
-        encoded.features,
-        parameters.asked_features,
-        asked_slopes,
-        unused_features,
-        found.parameters.asked_features,
-    )
-    times_slopes(
-        encoded.history, parameters.asked_recent, asked_slopes, history_slopes, found.parameters.asked_recent
-    )
-    for j in range(width):
-        found.parameters.asked_bias[j] += asked_slopes[j]
-    for place in range(len(encoded.recent)):
-        item = encoded.recent[place]
+    return _gate_slopes(scorer.parameters, encoded, weighed_slopes, found.parameters)
+
+
+@compiled_reordered
+def asked_slopes(scorer: Scorer, asked: Asked, histories: Floats, slopes: Floats, found: Slopes) -> None:
+    """Add what slopes [prefixes, width] of the prefixes' vectors mean to those of parameters and vectors.
+
+    `histories` [prefixes, width] are those that were read.
+    """
+    parameters, given, width = scorer.parameters, found.parameters, slopes.shape[1]
+    matrix_slopes(asked.texts, slopes, given.asked_text)
+    matrix_slopes(asked.features, slopes, given.asked_features)
+    matrix_slopes(histories, slopes, given.asked_recent)
+    history_slopes = np.zeros_like(slopes)
+    row_slopes(slopes, parameters.asked_recent, history_slopes)
+    for row in range(len(slopes)):
         for j in range(width):
-            found.parameters.recency[place, j] += history_slopes[j] * vectors[item, j]
-            found.vectors[item, j] += history_slopes[j] * parameters.recency[place, j]
+            given.asked_bias[j] += slopes[row, j]
+        for place in range(asked.recent.shape[1]):
+            vector, recency = scorer.vectors[asked.recent[row, place]], parameters.recency[place]
+            vector_slopes = found.vectors[asked.recent[row, place]]
+            for j in range(width):
+                given.recency[place, j] += history_slopes[row, j] * vector[j]
+                vector_slopes[j] += history_slopes[row, j] * recency[j]
 
 
 @compiled_reordered
 def _gate_slopes(
-    parameters: Parameters, encoded: Encoded, weighed_slopes: Floats, asked_slopes: Floats, found: Parameters
-) -> None:
-    """Add the slopes of the asked vector [width] and the gate's, from those of the weighed vector."""
+    parameters: Parameters, encoded: Encoded, weighed_slopes: Floats, found: Parameters
+) -> Floats:
+    """The slopes of the asked vector [width], from those of the weighed vector; the gate's are added."""
     width, heads = len(encoded.vector), len(encoded.gates)
     part = width // heads
     scale = np.float32(heads / np.sqrt(part))
-    gate_slopes = np.zeros(heads, dtype=np.float32)
-    for j in range(width):
-        head = j // part
-        asked_slopes[j] += weighed_slopes[j] * encoded.gates[head] * scale
-        gate_slopes[head] += weighed_slopes[j] * encoded.vector[j] * scale
+    slopes, gate_slopes = np.zeros(width, dtype=np.float32), np.zeros(heads, dtype=np.float32)
     mean = np.float32(0)
     for head in range(heads):
+        total, low = np.float32(0), head * part
+        for j in range(part):
+            slopes[low + j] = weighed_slopes[low + j] * encoded.gates[head] * scale
+            total += weighed_slopes[low + j] * encoded.vector[low + j]
+        gate_slopes[head] = total * scale
         mean += encoded.gates[head] * gate_slopes[head]
     for head in range(heads):
         gate_slopes[head] = encoded.gates[head] * (gate_slopes[head] - mean)
-    times_slopes(encoded.vector, parameters.gate, gate_slopes, asked_slopes, found.gate)
+    for j in range(width):
+        for head in range(heads):
+            slopes[j] += gate_slopes[head] * parameters.gate[j, head]
+            found.gate[j, head] += gate_slopes[head] * encoded.vector[j]
+    return slopes

@@ -24,10 +24,12 @@ _CYCLE = -1
 class Messages(NamedTuple):
     """Who hears whom in one direction. Node i hears `senders[offsets[i]:offsets[i + 1]]`.
 
-    `order` int32 [nodes] has every sender before those who hear it; `sends` bool [nodes]: somebody hears it.
+    `order` int32 [nodes] has every sender before those who hear it; `starts` int64 [levels + 1] are bounds in
+    it: who lies between two of them hears nobody of these. `sends` bool [nodes]: somebody hears it.
     """
 
     order: Ids
+    starts: Places
     offsets: Places
     senders: Ids
     sends: NDArray[np.bool_]
@@ -116,6 +118,7 @@ def _messages(nodes: int, hearing: Ids, heard: Ids, levels: Places) -> Messages:
     counts = np.bincount(hearing, minlength=nodes)
     return Messages(
         np.argsort(levels, kind="stable").astype(np.int32),
+        np.concatenate(([0], np.cumsum(np.unique(levels, return_counts=True)[1]))),
         np.concatenate(([0], np.cumsum(counts))),
         heard[by_hearing],
         np.bincount(heard, minlength=nodes) > 0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pml.processors.learning.attention.descent import Descent, Graph, adam, step_slopes
 from pml.processors.learning.attention.membership import Membership
@@ -18,13 +19,15 @@ from pml.processors.learning.priorities import WITHOUT_MODEL, Priorities, priori
 from pml.processors.learning.prioritised_replay import PrioritisedReplay, Replay, UniformReplay
 from pml.processors.learning.splits import folds
 from pml.processors.learning.td_error import td_errors
-from pml.processors.learning.traces import Prefixes, TraceSet, Vectors
+from pml.processors.learning.traces import NO_TEXT, Prefixes, TraceSet, Vectors
 from pml.processors.learning.vocabulary import UNKNOWN
 
 # Groups of one in so many parts are for validation.
 VALIDATION_PARTS = 10
 # Steps that a validation asks for, evenly from all.
 VALIDATED_MOST = 2_000
+# Traces that one epoch draws, however many there are: with the bound on epochs, what a training may cost.
+DRAWN_MOST = 2_048
 _ROWS_AT_ONCE = 256
 
 
@@ -43,7 +46,7 @@ class Settings:
     recent: int = 4
     negatives: int = 64
     failures: int = 4
-    traces_at_once: int = 32
+    traces_at_once: int = 8
     rate: float = 3e-3
     shrinkage: float = 1e-2
     forgotten: float = 0.2
@@ -118,7 +121,9 @@ class Learner:
 
     def __post_init__(self) -> None:
         settings, count = self.settings, self.membership.nodes
-        self.basis = basis_of(self.points, self.texts, settings.text)
+        # What nobody who is learned from has asked may be of a trace that will be asked about.
+        used = np.unique(self.traces.texts[self.traces.texts != NO_TEXT])
+        self.basis = basis_of(self.points, self.texts[used], settings.text)
         self.node_points = points_of(self.points @ self.basis, self.membership)
         self.sizes = Sizes(
             count,
@@ -163,9 +168,13 @@ class Learner:
         return Training(model, tuple(losses), tuple(mrr), self._left(model))
 
     def epoch(self, progress: float) -> float:
-        """As many draws of traces as there are; the mean loss. `progress` is the share that is done."""
-        count, at_once = len(self.replay), self.settings.traces_at_once
-        losses = [self._step(min(at_once, count), progress) for _ in range(-(-count // at_once))]
+        """As many draws of traces as there are, but for the bound; the mean loss.
+
+        `progress` is the share that is done.
+        """
+        count = min(len(self.replay), DRAWN_MOST)
+        at_once = min(self.settings.traces_at_once, count)
+        losses = [self._step(at_once, progress) for _ in range(-(-count // at_once))]
         return float(np.mean(losses))
 
     def validation(self) -> float:
@@ -214,11 +223,9 @@ class Learner:
             return UniformReplay(count)
         return PrioritisedReplay(np.full(count, WITHOUT_MODEL))
 
-    def _sides(self) -> tuple[np.ndarray, Places]:
+    def _sides(self) -> tuple[NDArray[np.bool_], Places]:
         """bool [traces]: what is learned from; int64: steps that validation asks for, none that failed."""
-        if len(np.unique(self.traces.groups)) < VALIDATION_PARTS:
-            return np.ones(len(self.traces), dtype=bool), np.zeros(0, dtype=np.int64)
-        learned = folds(self.traces.groups, VALIDATION_PARTS, self.seed) != 0
+        learned = learned_from(self.traces, self.seed)
         asked = self.traces.positions()
         failed = ends(self.traces) & (self.traces.outcomes[self.traces.owners] < FAILED_BELOW)
         asked = asked[~learned[self.traces.owners[asked]] & ~failed[asked]]
@@ -241,6 +248,13 @@ class Learner:
         means = summed(chances, owners, len(self.traces)) / np.maximum(counts, 1)
         errors = td_errors(self.traces.outcomes, np.where(counts > 0, np.clip(means, 0, 1), np.nan))
         return priorities(errors, self.learned, trained=True)
+
+
+def learned_from(traces: TraceSet, seed: int) -> NDArray[np.bool_]:
+    """bool [traces]: those that a training learns from; the others validate. All, where groups are few."""
+    if len(np.unique(traces.groups)) < VALIDATION_PARTS:
+        return np.ones(len(traces), dtype=np.bool_)
+    return np.asarray(folds(traces.groups, VALIDATION_PARTS, seed) != 0)
 
 
 def surprises(outcomes: Floats, chances: Floats, of: Places) -> Priorities:

@@ -27,6 +27,7 @@ def row(hits: float) -> dict[str, Any]:
         "reached_before": {"hit_1": 0.3, "hit_3": 0.4},
         "serves": "boosted",
         "wanted": {"hit_1": 0.4, "hit_3": 0.625},
+        "message_passing": {"hit_1": -0.2, "interval": (-0.3, -0.1)},
         "gains": {"ranker": {"hit_1": 0.1, "interval": (-0.05, 0.2)}},
     }
 
@@ -37,6 +38,7 @@ def test_a_table_has_every_learner_and_marks_the_best_by_counting() -> None:
     lines = told.getvalue().splitlines()
     assert all(any(name in line for line in lines) for name in LEARNERS)
     assert any("markov_2 *" in line and "0.500 [0.500, 0.500]" in line for line in lines)
+    assert any("attention − its head" in line and "-0.200 [-0.300, -0.100]" in line for line in lines)
     assert any("small (1,234, 25%)" in line for line in lines)
     assert any("ranker − *" in line and "+0.100 [-0.050, +0.200]" in line for line in lines)
     assert any("boosted serves; at least" in line and "0.400 held" in line for line in lines)

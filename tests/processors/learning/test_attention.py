@@ -9,9 +9,11 @@ from functools import cache
 import numpy as np
 import pytest
 
+from pml.processors.learning.attention import training
+from pml.processors.learning.attention.fitting import fit_attention, fit_head
 from pml.processors.learning.attention.membership import Membership
 from pml.processors.learning.attention.model import Attention
-from pml.processors.learning.attention.training import Learner, Settings, Training, train
+from pml.processors.learning.attention.training import Learner, Settings, Training, learned_from, train
 from pml.processors.learning.candidates import candidates
 from pml.processors.learning.evaluation import quality
 from pml.processors.learning.markov import Markov
@@ -120,6 +122,48 @@ def test_the_best_epoch_is_kept_and_training_stops_after_it() -> None:
     found = learner.trained()
     assert len(found.mrr) == min(15, len(found.mrr) - int(np.argmax(found.mrr[::-1])) + 2)
     assert learner.validation() == max(found.mrr)
+
+
+def test_an_epoch_is_bounded_however_many_traces_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    membership, seen, _ = planted()
+    points, features = np.zeros((membership.nodes, 4), np.float32), np.zeros((len(seen.items), 0), np.float32)
+    learner = Learner(seen, points, NO_POINTS, 1, membership, OFTEN, features)
+    learner.epoch(0)
+    assert learner.steps == -(-len(learner.replay) // 4)
+    monkeypatch.setattr(training, "DRAWN_MOST", 8)
+    learner.epoch(0.5)
+    assert learner.steps == -(-len(learner.replay) // 4) + 2
+
+
+def test_hyperedges_are_structures_of_what_is_learned_from_alone() -> None:
+    _, seen, _ = planted()
+    size = int(seen.items.max()) + 1
+    points = np.zeros((size, 4), dtype=np.float32)
+    learned = learned_from(seen, 1)
+    assert 0 < np.sum(~learned) < len(seen) / 4
+    found = fit_attention(seen, points, NO_POINTS, 1)
+    contained = {
+        frozenset(found.membership.members[found.membership.owners == owner].tolist()) - set(range(size, 999))
+        for owner in np.unique(found.membership.owners)
+    }
+    structures = [
+        {frozenset(each) for each in seen.selected(np.flatnonzero(rows)).items.reshape(-1, 3).tolist()}
+        for rows in (learned, ~learned)
+    ]
+    assert contained == structures[0]
+    assert structures[1] - structures[0]
+    assert len(fit_head(seen, points, NO_POINTS, 1).membership.owners) == 0
+
+
+def test_texts_that_no_trace_names_say_nothing() -> None:
+    seen = replace(planted()[1], texts=np.zeros(len(planted()[1].items), dtype=np.int64))
+    points = np.zeros((planted()[0].nodes, 4), dtype=np.float32)
+    short = replace(SMALL, epochs_most=1, text=1)
+    texts = np.eye(4, dtype=np.float32)[:1]
+    more = np.concatenate((texts, 100 * np.eye(4, dtype=np.float32)[1:]))
+    alone, beside = (train(seen, points, each, 1, settings=short).model for each in (texts, more))
+    np.testing.assert_array_equal(alone.basis, beside.basis)
+    np.testing.assert_array_equal(alone.flat, beside.flat)
 
 
 def test_priorities_are_those_of_the_traces_and_fall_where_something_was_learned() -> None:

@@ -38,6 +38,11 @@ def test_levels_are_one_above_the_highest_member_and_everybody_hears_after_its_s
             assert sorted(heard) == sorted(expected[node])
             assert done >= set(heard)
             done.add(node)
+        assert (messages.starts[0], messages.starts[-1]) == (0, NODES)
+        for start, end in zip(messages.starts[:-1], messages.starts[1:], strict=True):
+            together = set(messages.order[start:end].tolist())
+            assert together
+            assert all(together.isdisjoint(expected[node]) for node in together)
         assert set(np.flatnonzero(messages.sends)) == set().union(*expected.values())
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pml.processors.learning.choosing import calibrate, choose
-from pml.processors.learning.judging import ask, judge
-from pml.processors.learning.learners import BASELINES, LEARNERS
+from pml.processors.learning.judging import ask, judge, passing_gain
+from pml.processors.learning.learners import BASELINES, LEARNERS, USUAL
 from pml.processors.learning.learning_curve import learning_curve
 from pml.processors.learning.splits import leaks
 from pml.processors.learning.training import examined, judged_and_chosen, selected, split
@@ -27,7 +27,7 @@ def test_the_best_baseline_serves_where_nothing_learned_is_surely_better() -> No
     assert "markov_1 is the best baseline" in verdict.choice.reason
     assert "not surely better" in verdict.choice.reason
     rows = verdict.rows(1)
-    assert set(rows) == set(LEARNERS)
+    assert set(rows) == set(USUAL)
     assert rows["markov_1"]["hit_1"] == {"mean": 1, "interval": (1, 1)}
 
 
@@ -42,6 +42,20 @@ def test_what_was_learned_serves_where_its_whole_interval_is_above_the_baseline(
     assert choice.serves == "ranker"
     assert choice.gains["ranker"]["interval"][0] > 0
     assert f"right more often than {choice.baseline}" in choice.reason
+
+
+def test_the_attention_model_serves_by_the_same_rule() -> None:
+    names = ("popularity", "markov_1", "attention", "attention_head")
+    judged = judge(READABLE, EMBEDDING, 1, learners={name: LEARNERS[name] for name in names})
+    choice = choose(judged, 1)
+    assert set(choice.gains) == {"attention", "attention_head"}
+    assert choice.serves in choice.gains
+    assert choice.gains[choice.serves]["interval"][0] > 0
+    found = passing_gain(judged, 1)
+    assert found is not None
+    hits = [judged.ways[name].quality.means()["hit_1"] for name in ("attention", "attention_head")]
+    assert found["hit_1"] == pytest.approx(hits[0] - hits[1], abs=1e-4)
+    assert passing_gain(replace(judged, ways={"popularity": judged.ways["popularity"]}), 1) is None
 
 
 def test_every_item_but_the_first_of_a_session_is_asked_for_once() -> None:

@@ -75,6 +75,10 @@ def test_a_folder_of_data_sets_is_a_table_and_keeps_nothing(pml: Pml, tmp_path: 
     assert [(each["set"], each["serves"] == each["baseline"]) for each in found["sets"]] == [
         ("nestful", True)
     ]
+    assert "attention" not in found["sets"][0]["validation"]
+    more = orjson.loads(pml("train", "--data", "sets", "--with-attention", "--json").stdout)
+    assert {"attention", "attention_head"} < more["sets"][0]["validation"].keys()
+    assert "interval" in more["sets"][0]["message_passing"]
     assert not Path(".pml/models").exists()
 
 

@@ -14,7 +14,7 @@ import pytest
 from pml.processors.discovery.library import Library
 from pml.processors.learning.argument_sources import ArgumentSources
 from pml.processors.learning.known_sessions import KnownSession
-from pml.processors.learning.learners import LEARNERS
+from pml.processors.learning.learners import ATTENTIVE, LEARNERS, USUAL
 from pml.processors.learning.scene import Past
 from pml.processors.memory.embedding import HashedNgrams
 from pml.schemas.errors import ConfigurationError
@@ -48,11 +48,12 @@ def test_a_model_is_kept_with_all_that_is_known_of_it(tmp_path: Path) -> None:
     # Some sessions end with a read.
     assert found[0].confidence > 0.8
     assert (kept["serves"], kept["baseline"], kept["seed"]) == ("markov_1", "markov_1", 1)
-    assert set(kept["validation"]) == set(LEARNERS)
+    assert set(kept["validation"]) == set(USUAL)
+    assert kept["message_passing"] is None
     assert kept["data"]["runs"] == 120
     assert kept["test"]["learners"]["markov_1"]["hit_1"]["mean"] == 1
     assert list(kept["phases_s"]) == ["judging", "arguments", "fitting", "testing"]
-    assert len(steps) == 5 * len(LEARNERS)
+    assert len(steps) == 5 * len(USUAL)
 
     again = train(source, EMBEDDING, folder, wish, Phases())
     assert again.manifest["model_id"] == trained.manifest["model_id"]
@@ -134,6 +135,26 @@ def test_a_learner_that_was_asked_for_serves_however_good_it_is(tmp_path: Path) 
     assert model.candidates(["files:read"], "") == trained.model.candidates(["files:read"], "")
 
 
+def test_the_attention_model_is_compared_where_it_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = from_file(write_export(tmp_path / "traces.npz"), Known(), "local")
+    folder = tmp_path / "models"
+    manifest = train(source, EMBEDDING, folder, Wish(seed=1, with_attention=True), Phases()).manifest
+    assert set(manifest["validation"]) == set(LEARNERS)
+    assert set(manifest["gains"]) >= set(ATTENTIVE)
+    low, high = manifest["message_passing"]["interval"]
+    assert low <= manifest["message_passing"]["hit_1"] <= high
+    print_manifest(manifest)
+    assert "messages along the hypergraph" in capsys.readouterr().out
+
+    alone = train(source, EMBEDDING, folder, Wish(seed=1, learner="attention"), Phases())
+    assert set(alone.manifest["validation"]) == {*USUAL, "attention"}
+    model, kept = artefacts.load(folder, alone.manifest["model_id"], EMBEDDING)
+    assert (model.learner, kept["serves"]) == ("attention", "attention")
+    assert model.candidates(["files:read"], "") == alone.model.candidates(["files:read"], "")
+
+
 def test_the_command_line_names_every_learner() -> None:
     assert set(get_args(Learner)) == set(LEARNERS)
 
@@ -187,12 +208,12 @@ def test_on_every_set_the_best_baseline_serves_or_what_is_surely_better(tmp_path
     for number, each in enumerate(rows):
         each["tasks"][0]["arguments"] = {"x": number}
     written(tmp_path, "nestful", rows, ["a", "b", "c"])
-    found = judge_sets(tmp_path, EMBEDDING, 1, Phases())
+    found = judge_sets(tmp_path, EMBEDDING, Wish(1), Phases())
     assert [each["set"] for each in found] == ["nestful"]
     assert (found[0]["serves"], found[0]["gain"]) == ("markov_1", {"hit_1": 0, "interval": (0, 0)})
     assert (found[0]["questions"], found[0]["unseen"]) == (24, 0)
     with pytest.raises(ConfigurationError, match="none of the data sets"):
-        judge_sets(tmp_path / "nestful", EMBEDDING, 1, Phases())
+        judge_sets(tmp_path / "nestful", EMBEDDING, Wish(1), Phases())
     (tmp_path / "tau").mkdir()
     with pytest.raises(ConfigurationError, match="cannot be read"):
-        judge_sets(tmp_path, EMBEDDING, 1, Phases())
+        judge_sets(tmp_path, EMBEDDING, Wish(1), Phases())
