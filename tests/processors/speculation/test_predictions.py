@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pml.processors.workflow import Step
+from pml.processors.workflow.plans import FORESEEN_MOST
 from pml.schemas.catalog import CatalogRecord, ThresholdOverride
 from pml.schemas.codec import decode_event, encode
 from pml.schemas.events import PredictionMade
@@ -388,6 +389,50 @@ def test_shadow_mode_plans_and_calls_nothing() -> None:
     assert (outcomes(step), step.calls) == (["planned"], ())
     known.time_ms += 10
     assert data_of(done(known, "run_2", "b.md"), "speculation.scored").success
+
+
+def paced() -> SessionWorld:
+    """Shadow mode has seen how long a read takes, and then planned one of x.md, whose result would be there."""
+    known = world(speculation_mode="shadow")
+    done(known, "run_1")
+    foretell(known, ("files:read_file", READ, 0.95))
+    known.time_ms += 10
+    assert data_of(done(known, "run_2", "b.md"), "speculation.scored").success
+    assert outcomes(foretell(known, ("files:read_file", {"path": "x.md"}, 0.95))) == ["planned"]
+    known.time_ms += 50
+    assert "speculation.scored" not in [event.type for event in done(known, "run_3", "c.md").events]
+    return known
+
+
+def test_what_shadow_mode_planned_waits_as_a_result_would() -> None:
+    known = paced()
+    known.time_ms += 10
+    scored = data_of(done(known, "run_4", "x.md"), "speculation.scored")
+    assert (scored.success, scored.reason) == (True, "hit")
+
+
+def test_what_shadow_mode_planned_is_given_up_as_a_result_would_be() -> None:
+    known = paced()
+    known.time_ms += 300_000
+    scored = data_of(done(known, "run_4", "c.md"), "speculation.scored")
+    assert (scored.success, scored.reason) == (False, "expired")
+
+
+def test_so_many_planned_calls_wait_at_the_most() -> None:
+    known = world(speculation_mode="shadow", budget_name="high")
+    done(known, "run_1")
+    foretell(known, ("files:read_file", READ, 0.95))
+    known.time_ms += 10
+    done(known, "run_2", "b.md")
+    for number in range(5):
+        paths = [("files:read_file", {"path": f"{number}{name}.md"}, 0.95) for name in "abcde"]
+        foretell(known, *paths)
+        known.time_ms += 50
+        done(known, f"run_{number + 3}", "c.md")
+    assert known.session is not None
+    waiting = [item.task_id for item in known.session.foreseen.values()]
+    assert len(waiting) == FORESEEN_MOST
+    assert {event.data.reason for event in known.of_type("speculation.scored")} == {"hit", "unused"}
 
 
 def test_a_prediction_that_nobody_uses_expires_although_the_session_rests() -> None:
