@@ -392,7 +392,7 @@ def test_shadow_mode_plans_and_calls_nothing() -> None:
 
 
 def paced() -> SessionWorld:
-    """Shadow mode has seen how long a read takes, and then planned one of x.md, whose result would be there."""
+    """Shadow mode has seen how long a read takes, then planned one of x.md, whose result would be there."""
     known = world(speculation_mode="shadow")
     done(known, "run_1")
     foretell(known, ("files:read_file", READ, 0.95))
