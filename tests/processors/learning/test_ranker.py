@@ -280,9 +280,18 @@ def test_no_component_sees_the_group_that_it_makes_features_for(monkeypatch: pyt
     assert fitted[max(fitted, key=lambda each: len(fitted[each]))] == set(range(10))
 
 
+def test_cases_of_a_group_are_of_one_fold() -> None:
+    traces = trace_set([[1, 2], [2, 1], [3, 4]] * 4, texts=[0, 1, 2] * 4)
+    grouped = TraceSet(**(traces.to_arrays() | {"groups": np.arange(12) // 2}))
+    cases = Basis.fit(grouped, POINTS, REQUESTS, 1).cases
+    # What came is told by its place among candidates: nothing else of a case names its trace.
+    assert sorted(np.unique(cases.folds).tolist()) == list(range(5))
+    assert np.all(np.bincount(cases.folds) % 4 == 0)
+
+
 def test_what_a_trace_began_with_is_learned_too() -> None:
     found = Basis.fit(trace_set([[1], [2], [3]] * 4, texts=[0, 1, 2] * 4), POINTS, REQUESTS, 1)
-    assert len(found.cases.items) == 12
+    assert len(found.cases.items) == len(found.cases.folds) == 12
 
 
 def test_without_traces_or_texts_it_names_nothing() -> None:
