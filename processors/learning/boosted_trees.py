@@ -7,7 +7,7 @@ plain arrays, and who predicts needs no xgboost.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,11 +22,9 @@ from pml.processors.learning.softmax import NONE, shares
 Column = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
-ROUNDS = 200
 SETTINGS: Mapping[str, Any] = {
     "tree_method": "hist",
     "max_bin": 64,
-    "eta": 0.05,
     "max_depth": 6,
     "min_child_weight": 1.0,
     "reg_lambda": 5.0,
@@ -38,6 +36,18 @@ SETTINGS: Mapping[str, Any] = {
     "nthread": 1,
     "verbosity": 0,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """So many forests whose mean is taken, each of so many rounds of that learning rate."""
+
+    forests: int
+    rounds: int
+    rate: float
+
+
+ALONE = Growth(forests=1, rounds=200, rate=0.05)
 _LEAF = -1
 # A candidate whose share is 0 or 1 would have no curvature, and its leaf no bound.
 _CURVATURE_LEAST = 1e-6
@@ -69,7 +79,12 @@ class BoostedTrees:
 
     @classmethod
     def fit(
-        cls, given: NDArray[np.floating[Any]], named: NDArray[np.bool_], right: Places, seed: int
+        cls,
+        given: NDArray[np.floating[Any]],
+        named: NDArray[np.bool_],
+        right: Places,
+        seed: int,
+        growth: Growth = ALONE,
     ) -> BoostedTrees:
         """Grow trees.
 
@@ -78,6 +93,7 @@ class BoostedTrees:
             named: bool [prefixes, places]: which places have a candidate.
             right: int64 [prefixes]: the place of what came, or `NONE`.
             seed: draws rows and features for each tree.
+            growth: how many trees.
         """
         if not named.any():
             return cls.of([])
@@ -95,9 +111,16 @@ class BoostedTrees:
             found = shares(sums, named)
             return (found - wanted)[named], np.maximum((found * (1 - found))[named], _CURVATURE_LEAST)
 
-        booster = xgboost.train({**SETTINGS, "seed": seed}, matrix, ROUNDS, obj=slopes)
-        grown = orjson.loads(booster.save_raw("json"))["learner"]["gradient_booster"]["model"]["trees"]
-        return cls.of(grown)
+        grown = []
+        for number in range(growth.forests):
+            settings = {**SETTINGS, "eta": growth.rate, "seed": seed * growth.forests + number}
+            booster = xgboost.train(settings, matrix, growth.rounds, obj=slopes)
+            grown += orjson.loads(booster.save_raw("json"))["learner"]["gradient_booster"]["model"]["trees"]
+        found = cls.of(grown)
+        return replace(
+            found,
+            values=np.where(found.columns == _LEAF, found.values / np.float32(growth.forests), found.values),
+        )
 
     @classmethod
     def of(cls, grown: list[Mapping[str, Any]]) -> BoostedTrees:

@@ -26,6 +26,10 @@ CLAUSES = (
     "clause_ahead",
     "clause_free_lexical",
     "clause_free_cosine",
+    "clause_titled",
+    "clause_here_titled",
+    "clause_next_titled",
+    "clause_free_titled",
     "clauses_left",
 )
 # What the clause after the next one says counts so much of it, and so on.
@@ -39,6 +43,8 @@ def clause_features(found: Evidence, items: Ids) -> Mapping[str, Features]:
     better than the best of the items called so far; `clause_in_turn`: as many lie before it as there were
     calls. Then by turns (`clause_turns`): how the one of the last call fits, the next free one, the best free
     one after it, the further the less, the best free one by words and by cosine, and how many are free.
+    `…_titled`: how much of its name the clause says that says most of it, the one of the last call, the next
+    free one, and the best free one.
     """
     clauses, counts = _clauses(found)
     if not counts.any():
@@ -54,6 +60,7 @@ class _Fits:
 
     cosine: Features
     lexical: Features
+    titled: Features
 
     @property
     def both(self) -> Features:
@@ -75,8 +82,9 @@ def _fits(found: Evidence, clauses: Places, items: Ids) -> _Fits:
     points, texts = found.components.points, found.requests
     cosines = dot_products_at(texts.clause_points, np.maximum(clauses, 0), points, items)
     lexical = texts.clause_lexical[clauses[:, :, None], items[:, None, :]]
+    titled = texts.clause_titled[clauses[:, :, None], items[:, None, :]]
     there = (clauses != NONE)[:, :, None] & (items != UNKNOWN)[:, None, :]
-    return _Fits(np.where(there, cosines, 0.0), np.where(there, lexical, 0.0).astype(np.float64))
+    return _Fits(*(np.where(there, each, 0.0).astype(np.float64) for each in (cosines, lexical, titled)))
 
 
 def _compared(offered: _Fits, called: Features, counts: Places, found: Evidence) -> dict[str, Features]:
@@ -108,6 +116,10 @@ def _in_turn(offered: _Fits, called: Features, counts: Places, found: Evidence) 
         "clause_ahead": np.max(discounted, axis=1),
         "clause_free_lexical": np.max(offered.lexical * free[:, :, None], axis=1),
         "clause_free_cosine": np.max(offered.cosine * free[:, :, None], axis=1),
+        "clause_titled": np.max(offered.titled, axis=1),
+        "clause_here_titled": np.sum(offered.titled * here[:, :, None], axis=1),
+        "clause_next_titled": np.sum(offered.titled * first[:, :, None], axis=1),
+        "clause_free_titled": np.max(offered.titled * free[:, :, None], axis=1),
         "clauses_left": np.repeat(
             free.sum(axis=1)[:, None].astype(np.float64), offered.both.shape[2], axis=1
         ),

@@ -17,11 +17,13 @@ from pml.processors.learning.like_traces import LikeTraces
 from pml.processors.learning.markov import Markov
 from pml.processors.learning.nearest_intents import NearestIntents
 from pml.processors.learning.popularity import Popularity
+from pml.processors.learning.requests import Requests
 from pml.processors.learning.traces import TraceSet, Vectors
+from pml.processors.learning.word_meanings import WordMeanings
 
 COUNTED = ("popularity", "markov_1", "markov_2", "discounting", "nearest")
 # What says more of items than how likely they are next.
-DESCRIBING = ("later", "like", "habits")
+DESCRIBING = ("later", "like", "habits", "meanings")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,12 +38,13 @@ class Components:
     later: LaterItems
     like: LikeTraces
     habits: ItemHabits
+    meanings: WordMeanings
     points: Vectors
 
     @classmethod
-    def fit(cls, traces: TraceSet, points: Vectors, texts: Vectors) -> Components:
-        """Learn all of them; `texts` float32 [rows, dimensions] are the points of the requests."""
-        size = len(points)
+    def fit(cls, traces: TraceSet, points: Vectors, requests: Requests) -> Components:
+        """Learn all of them; the traces' `texts` name rows of `requests`."""
+        size, texts = len(points), requests.points
         return cls(
             Popularity.fit(traces, size),
             Markov.fit(traces, size, 1),
@@ -51,6 +54,7 @@ class Components:
             LaterItems.fit(traces, size),
             LikeTraces.fit(traces, size, texts),
             ItemHabits.fit(traces, size, texts),
+            WordMeanings.fit(traces, size, requests),
             points,
         )
 
@@ -89,5 +93,6 @@ class Components:
             LaterItems.from_arrays(own["later"]),
             LikeTraces.from_arrays(own["like"]),
             ItemHabits.from_arrays(own["habits"]),
+            WordMeanings.from_arrays(own["meanings"]),
             fitting(arrays, "points", np.float32, 2),
         )

@@ -15,7 +15,7 @@ from pml.processors.learning.requests import Requests
 from pml.processors.learning.traces import NO_TEXT, Prefixes
 from pml.processors.learning.vocabulary import UNKNOWN, Ids
 
-COMPARED = ("cosine", "lexical", "like_the_last", "recency")
+COMPARED = ("cosine", "lexical", "titled", "like_the_last", "recency")
 # Items of the history that are looked at, the latest ones.
 HISTORY = 16
 
@@ -46,15 +46,16 @@ def evidence(components: Components, prefixes: Prefixes, requests: Requests) -> 
     told = np.flatnonzero(rows != NO_TEXT)
     texts = np.zeros((count, components.points.shape[1]), dtype=np.float32)
     texts[told] = requests.points[rows[told]]
-    lexical = np.zeros((count, size))
-    lexical[told] = requests.lexical[rows[told]]
+    lexical, titled = np.zeros((count, size)), np.zeros((count, size))
+    lexical[told], titled[told] = requests.lexical[rows[told]], requests.titled[rows[told]]
     read = replace(prefixes, texts=texts)
     signals = {name: part.probabilities(read) for name, part in components.parts.items()}
     like, recency = _history(components, read)
     cosines = dot_products(texts, components.points)
-    signals |= dict(zip(COMPARED, (cosines, lexical, like, recency), strict=True))
+    signals |= dict(zip(COMPARED, (cosines, lexical, titled, like, recency), strict=True))
     signals |= components.later.signals(read)
     signals |= components.like.signals(read)
+    signals |= components.meanings.signals(read, requests)
     signals["asked_for"] = components.habits.like(read)
     return Evidence(components, read, requests, rows, signals)
 

@@ -14,8 +14,9 @@ from pml.processors.learning.vocabulary import UNKNOWN, Ids
 Features = NDArray[np.float64]
 
 # Whose best become candidates.
-PROPOSING = ("markov_1", "discounting", "nearest", *COMPARED, "later", "asked_for", "remaining")
-DESCRIBED = ("asked_for", "later", "later_most", "before", "wanted", "ends_with", "remaining")
+MEANT = ("meant", "meant_still")
+PROPOSING = ("markov_1", "discounting", "nearest", *COMPARED, "later", "asked_for", "remaining", *MEANT)
+DESCRIBED = ("asked_for", "later", "later_most", "before", "wanted", "ends_with", "remaining", *MEANT)
 # Whose best value says how sure a component is of anything.
 SURE = ("markov_1", "discounting", "nearest")
 RANKED_CLAUSES = ("clause", "clause_uncovered")

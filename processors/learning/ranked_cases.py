@@ -7,7 +7,7 @@ those of a trace in serving do. After the last item of a trace nothing came: tha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pml.processors.learning.components import Components
 from pml.processors.learning.evidence import evidence
 from pml.processors.learning.features import CONTEXTS, NAMES, contexts, features, union
+from pml.processors.learning.grouping import Places
 from pml.processors.learning.requests import Requests
 from pml.processors.learning.softmax import NONE
 from pml.processors.learning.splits import folds
@@ -36,7 +37,8 @@ _NO_CONTEXTS = np.zeros((0, CONTEXTS), dtype=np.float32)
 class Cases:
     """`items` int32 [prefixes, places], `features` of them; `right` int64: where what came is, or `NONE`.
 
-    `contexts` float32 [prefixes, `CONTEXTS`]; `ended` likewise, of traces at their end.
+    `contexts` float32 [prefixes, `CONTEXTS`]; `ended` likewise, of traces at their end. `folds` int64
+    [prefixes]: whose components saw none of their group; those of one group have the same.
     """
 
     items: Ids
@@ -44,6 +46,7 @@ class Cases:
     right: NDArray[np.int64]
     contexts: Singles
     ended: Singles
+    folds: Places
 
     @property
     def named(self) -> NDArray[np.bool_]:
@@ -61,7 +64,7 @@ def cross_fitted(traces: TraceSet, points: Vectors, requests: Requests, seed: in
         seed: of the inner folds.
     """
     fold = folds(traces.groups, INNER_FOLDS, seed)
-    asked = traces.positions()
+    asked = traces.positions(0)
     asked = asked[:: max(1, -(-len(asked) // TRAINED_MOST))]
     of = fold[traces.owners[asked]]
     ends = np.flatnonzero(traces.lengths > 0)
@@ -70,9 +73,10 @@ def cross_fitted(traces: TraceSet, points: Vectors, requests: Requests, seed: in
     ended: list[Singles] = []
     for held in range(INNER_FOLDS):
         seen = traces.selected(np.flatnonzero(fold != held))
-        components = Components.fit(seen, points, requests.points)
+        components = Components.fit(seen, points, requests)
         places = asked[of == held]
-        found += cases(components, traces.prefixes(places), traces.items[places], requests)
+        told = cases(components, traces.prefixes(places), traces.items[places], requests)
+        found += [replace(each, folds=each.folds + held) for each in told]
         last = traces.whole(ends[fold[ends] == held])
         came = np.full(len(last), UNKNOWN, dtype=np.int32)
         ended += [each.contexts for each in cases(components, last, came, requests)]
@@ -88,7 +92,7 @@ def cases(components: Components, prefixes: Prefixes, came: Ids, requests: Reque
         right = (items == came[start:end, None]) & (items != UNKNOWN)
         given = features(found, items).astype(np.float32)
         place = np.where(right.any(axis=1), right.argmax(axis=1), NONE)
-        yield Cases(items, given, place, contexts(found, given), _NO_CONTEXTS)
+        yield Cases(items, given, place, contexts(found, given), _NO_CONTEXTS, place * 0)
 
 
 def joined(found: list[Cases], ended: list[Singles]) -> Cases:
@@ -109,4 +113,5 @@ def joined(found: list[Cases], ended: list[Singles]) -> Cases:
         np.concatenate(rights) if rights else np.zeros(0, dtype=np.int64),
         np.concatenate([_NO_CONTEXTS, *(each.contexts for each in found)]),
         np.concatenate([_NO_CONTEXTS, *ended]),
+        np.concatenate([np.zeros(0, dtype=np.int64), *(each.folds for each in found)]),
     )

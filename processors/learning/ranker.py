@@ -1,7 +1,7 @@
 """The ranker: a bounded union of candidates, scored by their features, and "none of them".
 
-A linear logit scores them, or gradient-boosted trees: both learn from the same cases, and which one serves is
-decided on sessions that neither saw.
+A linear logit scores them, or gradient-boosted trees together with it: both learn from the same cases, and
+which one serves is decided on sessions that neither saw.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pml.processors.learning.blend import Blend
 from pml.processors.learning.boosted_trees import BoostedTrees
 from pml.processors.learning.candidates import Probabilities
 from pml.processors.learning.components import Components
@@ -49,7 +50,7 @@ class Basis:
     def fit(cls, traces: TraceSet, points: Vectors, requests: Requests, seed: int) -> Basis:
         """Learn components and make cases; the arguments are those of `cross_fitted`."""
         found = cross_fitted(traces, points, requests, seed)
-        return cls(Components.fit(traces, points, requests.points), found)
+        return cls(Components.fit(traces, points, requests), found)
 
     def linear(self) -> Ranker:
         """A ranker with a linear logit."""
@@ -58,9 +59,9 @@ class Basis:
         return Ranker(self.components, scorer, LinearScorer.fit(contexts, *ended))
 
     def boosted(self, seed: int) -> Ranker:
-        """A ranker with trees; the seed draws rows and features for each."""
+        """A ranker with trees and a line together; the seed draws rows and features for each tree."""
         cases, (contexts, ended) = self.cases, self._ends()
-        scorer = BoostedTrees.fit(cases.features, cases.named, cases.right, seed)
+        scorer = Blend.fit(cases.features, cases.named, cases.right, cases.folds, seed)
         return Ranker(self.components, scorer, BoostedTrees.fit(contexts, *ended, seed))
 
     def _ends(self) -> tuple[NDArray[np.float32], tuple[NDArray[np.bool_], NDArray[np.int64]]]:
@@ -105,12 +106,12 @@ class Ranker:
         """
         if "features" not in arrays or arrays["features"].tolist() != [len(NAMES)]:
             raise ValueError("the model knows other features than this version: train it again")
-        restored = BoostedTrees if "tree_roots" in arrays else LinearScorer
+        boosted = "tree_roots" in arrays
         ends = {name.removeprefix(_ENDS): array for name, array in arrays.items() if name.startswith(_ENDS)}
         return cls(
             Components.from_arrays(arrays),
-            restored.from_arrays(arrays, len(NAMES)),
-            restored.from_arrays(ends, CONTEXTS),
+            (Blend if boosted else LinearScorer).from_arrays(arrays, len(NAMES)),
+            (BoostedTrees if boosted else LinearScorer).from_arrays(ends, CONTEXTS),
         )
 
 

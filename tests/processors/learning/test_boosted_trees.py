@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xgboost
 
-from pml.processors.learning.boosted_trees import BoostedTrees
+from pml.processors.learning.boosted_trees import BoostedTrees, Growth
 from pml.processors.learning.softmax import NONE, shares
 
 
@@ -35,6 +35,17 @@ def test_they_learn_what_no_line_can_and_say_what_xgboost_says(monkeypatch: pyte
     likely = shares(said, named)
     best = np.where(likely.max(axis=1) > 0.5, likely.argmax(axis=1), NONE)
     assert np.mean(best == right) > 0.9
+
+
+def test_several_forests_say_the_mean_of_each() -> None:
+    growth = Growth(forests=2, rounds=5, rate=0.1)
+    both = BoostedTrees.fit(*drawn(1), seed=3, growth=growth)
+    each = [BoostedTrees.fit(*drawn(1), seed=seed, growth=Growth(1, 5, 0.1)) for seed in (6, 7)]
+    assert len(both.roots) == 10
+    given, _, _ = drawn(2)
+    means = (each[0].margins(given) + each[1].margins(given)) / 2
+    assert both.margins(given) == pytest.approx(means, abs=1e-5)
+    assert each[0].margins(given).tolist() != each[1].margins(given).tolist()
 
 
 def test_the_same_seed_grows_the_same_trees_and_arrays_say_the_same() -> None:

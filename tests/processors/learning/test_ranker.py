@@ -42,7 +42,7 @@ REQUESTS = read_requests(TEXTS, DESCRIPTIONS, EMBEDDING)
 
 def looked_at(lists: list[list[int]], texts: list[int]) -> tuple[TraceSet, Evidence]:
     traces = trace_set(lists, texts=texts[: len(lists)])
-    components = Components.fit(traces, POINTS, REQUESTS.points)
+    components = Components.fit(traces, POINTS, REQUESTS)
     return traces, evidence(components, traces.prefixes(traces.positions(0)), REQUESTS)
 
 
@@ -120,7 +120,7 @@ def test_one_prefix_has_to_the_last_bit_the_features_it_has_among_many() -> None
     descriptions = sessions.described()
     requests = read_requests(sessions.texts, descriptions, EMBEDDING)
     traces = sessions.traces
-    components = Components.fit(traces, EMBEDDING.embed(descriptions), requests.points)
+    components = Components.fit(traces, EMBEDDING.embed(descriptions), requests)
     prefixes = traces.prefixes(traces.positions(0), requests.points)
     many = evidence(components, prefixes, requests)
     items = union(many)
@@ -163,6 +163,20 @@ def test_clauses_that_calls_took_are_passed_over() -> None:
     assert told["clause_ahead"][1, 1] == pytest.approx(
         max(fit_of(REQUESTS, 1, 2), 0.8 * fit_of(REQUESTS, 2, 2))
     )
+
+
+def test_names_are_looked_for_in_the_clauses_whose_turn_it_is() -> None:
+    _, found = looked_at([[1, 3, 2]], [0])
+    items = np.array([[1, 2, 3]] * 3, dtype=np.int32)
+    told = dict(zip(NAMES, np.moveaxis(features(found, items), 2, 0), strict=True))
+    titled = REQUESTS.clause_titled[:3, 1:4]
+    # "read the file", "draw a chart", "send it as a mail": each clause names one.
+    assert titled.argmax(axis=1).tolist() == [0, 2, 1]
+    assert told["titled"][0] == pytest.approx(REQUESTS.titled[0, 1:4])
+    assert told["clause_titled"][0] == pytest.approx(titled.max(axis=0))
+    assert told["clause_next_titled"] == pytest.approx(titled)
+    assert told["clause_here_titled"] == pytest.approx(np.array([[0, 0, 0], titled[0], titled[1]]))
+    assert told["clause_free_titled"][1] == pytest.approx(titled[1:].max(axis=0))
 
 
 @settings(max_examples=25)
@@ -229,7 +243,7 @@ def silent(features: int) -> LinearScorer:
 
 
 def test_a_model_of_other_features_is_refused() -> None:
-    components = Components.fit(trace_set([[1, 2]], texts=[0]), POINTS, REQUESTS.points)
+    components = Components.fit(trace_set([[1, 2]], texts=[0]), POINTS, REQUESTS)
     found = Ranker(components, silent(len(NAMES)), silent(CONTEXTS)).to_arrays()
     with pytest.raises(ValueError, match="other features"):
         Ranker.from_arrays(found | {"means": np.zeros(3)})
@@ -264,6 +278,20 @@ def test_no_component_sees_the_group_that_it_makes_features_for(monkeypatch: pyt
     # Once for the items of a group, once for its ends.
     assert sum(checked) == 20
     assert fitted[max(fitted, key=lambda each: len(fitted[each]))] == set(range(10))
+
+
+def test_cases_of_a_group_are_of_one_fold() -> None:
+    traces = trace_set([[1, 2], [2, 1], [3, 4]] * 4, texts=[0, 1, 2] * 4)
+    grouped = TraceSet(**(traces.to_arrays() | {"groups": np.arange(12) // 2}))
+    cases = Basis.fit(grouped, POINTS, REQUESTS, 1).cases
+    # What came is told by its place among candidates: nothing else of a case names its trace.
+    assert sorted(np.unique(cases.folds).tolist()) == list(range(5))
+    assert np.all(np.bincount(cases.folds) % 4 == 0)
+
+
+def test_what_a_trace_began_with_is_learned_too() -> None:
+    found = Basis.fit(trace_set([[1], [2], [3]] * 4, texts=[0, 1, 2] * 4), POINTS, REQUESTS, 1)
+    assert len(found.cases.items) == len(found.cases.folds) == 12
 
 
 def test_without_traces_or_texts_it_names_nothing() -> None:
