@@ -15,6 +15,7 @@ from benchmarks.end_to_end.measure import SIDES, WHAT_IFS
 from benchmarks.end_to_end.sets import ANSWER_S, ASKED_S, SETS, rows_of_sets
 from benchmarks.end_to_end.table import show
 from benchmarks.figures import Figure
+from benchmarks.learning.ways import ways_named
 from benchmarks.machine import OthersWatch
 from benchmarks.plan import planned
 from benchmarks.report import Result
@@ -39,7 +40,7 @@ def main(
 
     Examples: python -m benchmarks.end_to_end · python -m benchmarks.end_to_end --sets nestful --quick
     """
-    folder, names = datasets_place(), _names(sets)
+    folder, names = datasets_place(), ways_named(sets, SETS)
     if folder is None:
         raise SystemExit(f"{VARIABLE} names no folder: the data sets are needed")
     others, most = OthersWatch(), SESSIONS_QUICK if quick else sessions
@@ -58,15 +59,6 @@ def main(
         f"seed {seed}, commit {result.commit}, {result.took_s:.0f} s, others took {result.others_share:.0%}",
         highlight=False,
     )
-
-
-def _names(sets: str) -> tuple[str, ...]:
-    """All that begin with one of the names: a set is read in several ways."""
-    chosen = [name.strip() for name in sets.split(",")] if sets else [""]
-    unknown = [name for name in chosen if not any(way.startswith(name) for way in SETS)]
-    if unknown:
-        raise typer.BadParameter(f"no set {unknown[0]}: there are {'; '.join(SETS)}")
-    return tuple(way for way in SETS if way.startswith(tuple(chosen)))
 
 
 def _figures(rows: Sequence[Mapping[str, Any]]) -> list[Figure]:

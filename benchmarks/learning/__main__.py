@@ -16,7 +16,7 @@ from benchmarks.datasets import VARIABLE, datasets_place
 from benchmarks.figures import Bound, Figure
 from benchmarks.learning.measure import measure, row_of
 from benchmarks.learning.table import COLUMNS, show
-from benchmarks.learning.ways import WAYS
+from benchmarks.learning.ways import WAYS, ways_named
 from benchmarks.machine import OthersWatch
 from benchmarks.plan import planned
 from benchmarks.report import Result
@@ -42,7 +42,7 @@ def main(
 
     Examples: python -m benchmarks.learning · python -m benchmarks.learning --sets n8n,nestful --json
     """
-    folder, names = datasets_place(), _names(sets)
+    folder, names = datasets_place(), ways_named(sets, WAYS)
     if folder is None:
         raise SystemExit(f"{VARIABLE} names no folder: the data sets are needed")
     others = OthersWatch()
@@ -60,15 +60,6 @@ def main(
         f"seed {seed}, commit {result.commit}, {result.took_s:.0f} s, others took {result.others_share:.0%}",
         highlight=False,
     )
-
-
-def _names(sets: str) -> tuple[str, ...]:
-    """All that begin with one of the names: a set is read in several ways."""
-    chosen = [name.strip() for name in sets.split(",")] if sets else [""]
-    unknown = [name for name in chosen if not any(way.startswith(name) for way in WAYS)]
-    if unknown:
-        raise typer.BadParameter(f"no set {unknown[0]}: there are {'; '.join(WAYS)}")
-    return tuple(way for way in WAYS if way.startswith(tuple(chosen)))
 
 
 def _rows(folder: Path, names: Sequence[str], seed: int) -> list[dict[str, Any]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+
+import typer
 
 from pml.streams.learning.data_sets import VISIBLE, Row, Visible
 
@@ -36,3 +38,19 @@ WAYS: Mapping[str, Way] = {
     ),
     "tau, script": Way("tau", Visible("the user's script, which no agent sees at once", _intent)),
 }
+
+
+def ways_named(sets: str, known: Collection[str]) -> tuple[str, ...]:
+    """All of the known ones that begin with one of the names: a set is read in several ways.
+
+    Args:
+        sets: names, with commas; empty: all.
+
+    Raises:
+        typer.BadParameter: nothing begins with one of them.
+    """
+    chosen = [name.strip() for name in sets.split(",")] if sets else [""]
+    unknown = [name for name in chosen if not any(way.startswith(name) for way in known)]
+    if unknown:
+        raise typer.BadParameter(f"no set {unknown[0]}: there are {'; '.join(known)}")
+    return tuple(way for way in known if way.startswith(tuple(chosen)))

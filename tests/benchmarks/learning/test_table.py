@@ -9,9 +9,9 @@ import pytest
 import typer
 from rich.console import Console
 
-from benchmarks.learning.__main__ import _figures, _names
+from benchmarks.learning.__main__ import _figures
 from benchmarks.learning.table import show
-from benchmarks.learning.ways import WAYS
+from benchmarks.learning.ways import WAYS, ways_named
 from pml.processors.learning.learners import LEARNERS
 
 
@@ -58,7 +58,7 @@ def test_figures_are_ratios_to_popularity_where_it_is_ever_right() -> None:
 
 
 def test_only_known_sets_are_measured() -> None:
-    assert _names("") == tuple(WAYS)
-    assert _names("n8n, tau") == ("n8n", "tau", "tau_sessions", "tau, script")
+    assert ways_named("", WAYS) == tuple(WAYS)
+    assert ways_named("n8n, tau", WAYS) == ("n8n", "tau", "tau_sessions", "tau, script")
     with pytest.raises(typer.BadParameter, match="no set mine"):
-        _names("mine")
+        ways_named("mine", WAYS)
