@@ -112,7 +112,7 @@ class ArgumentSources:
         """
         if [len(each) for each in sessions] != [len(each) for each in requests]:
             raise ValueError("each element of a session needs the text that was visible before it")
-        fold = session_folds(sessions)
+        fold = session_folds(len(sessions))
         known = Known.of(sessions, fold, schemas)
         cases = cases_of(sessions, requests, known, fold)
         found = _cross_fitted(cases)
@@ -250,7 +250,8 @@ def _told(found: Candidate) -> str:
 
 def _confidence(cases: Cases, found: Values, probabilities: Column) -> Confidence:
     """How often the likeliest value of every parameter of a call was right: of calls that others came before,
-    for nobody asks about the first of a session. Of all calls, where there are no others."""
+    for nobody asks about the first of a session. Of all calls, where there are no others. Calls of one fold
+    alone confirm nothing."""
     calls = len(cases.tools)
     best = np.zeros(len(cases.calls))
     right = np.zeros(len(cases.calls), dtype=np.bool_)
@@ -259,6 +260,7 @@ def _confidence(cases: Cases, found: Values, probabilities: Column) -> Confidenc
     right[found.owners[order]] = found.right[order]
     logs = np.log(np.maximum(best, LEAST_SHARE))
     products, wrong = summed(logs, cases.calls, calls), summed(~right, cases.calls, calls)
+    named = (wrong == 0) & (len(np.unique(cases.folds)) > 1)
     asked = cases.later if cases.later.any() else ~cases.later
     tools = [tool for tool, one in zip(cases.tools, asked.tolist(), strict=True) if one]
-    return Confidence.fit(products[asked], tools, (wrong == 0)[asked], cases.folds[asked])
+    return Confidence.fit(products[asked], tools, named[asked], cases.folds[asked])

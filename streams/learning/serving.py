@@ -33,9 +33,11 @@ from pml.streams.settings import Settings
 # A tenant's model and what it knows of arguments take some megabytes; who asked longest ago makes room.
 TENANTS_MAX = 8
 # Without a model the tenant's own latest runs are counted, for up to half a second of one core. It may
-# take this share of its time, so what is counted is older the more there is of it.
+# take this share of its time, so what is counted is older the more there is of it; but never older than a
+# minute, however long a busy machine took for the first look, which compiles and connects.
 COUNTED_RUNS = 300
 COUNTING_SHARE = 0.01
+COUNTED_AGAIN_MOST_S = 60.0
 # While there was nothing to count: who has just begun waits ten times what a look takes, not a hundred times.
 LOOKING_SHARE = 0.1
 COUNTED_AGAIN_S = 1.0
@@ -103,7 +105,8 @@ class Serving:
             found.model = self._counted(known, embedding)
             took_s = time.monotonic() - began_s
             share = LOOKING_SHARE if found.model is None else COUNTING_SHARE
-            found.count_at_s = began_s + max(COUNTED_AGAIN_S, took_s / share)
+            wait_s = min(took_s / share, COUNTED_AGAIN_MOST_S)
+            found.count_at_s = time.monotonic() + max(COUNTED_AGAIN_S, wait_s)
         return found
 
     def _has(self, found: Served, model_id: str, embedding: Embedding) -> bool:

@@ -57,3 +57,22 @@ def test_arrays_keep_everything(learned: ArgumentSources) -> None:
     past = [Past("shop:search", {"query": "other"}, {"items": [{"id": 77}, {"id": 78}]})]
     for name in SCHEMAS:
         assert again.guesses(name, past, "look for 'it'") == learned.guesses(name, past, "look for 'it'")
+
+
+@pytest.mark.parametrize("times", [3, 12, 50])
+def test_what_is_done_again_and_again_confirms_what_names_it(times: int) -> None:
+    asked = "look for 'thing 1' now; be quick"
+    known = ArgumentSources.fit([session(1)] * times, [[asked] * 3] * times, SCHEMAS)
+    for place, call in enumerate(session(1)):
+        best = known.guesses(call.name, session(1)[:place], asked)[0]
+        assert best.arguments == call.arguments
+        # The rule of succession: two calls of each session were asked about.
+        assert best.confidence == pytest.approx((2 * times + 1) / (2 * times + 2))
+
+
+def test_one_session_confirms_nothing() -> None:
+    asked = "look for 'thing 1' now; be quick"
+    known = ArgumentSources.fit([session(1)], [[asked] * 3], SCHEMAS)
+    guesses = [guess for name in SCHEMAS for guess in known.guesses(name, session(1)[:1], asked)]
+    assert guesses
+    assert all(guess.confidence < 0.5 for guess in guesses)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,8 @@ from pml.processors.memory.embedding import HashedNgrams
 from pml.schemas.catalog import Capability, CatalogRecord, Edge, EdgeField, ServerTools, Tool
 from pml.schemas.prediction import PastElement, Predicted, PredictRequest
 from pml.schemas.workflow import Task
-from pml.streams.learning.serving import Served, answered
+from pml.streams.learning.serving import Known, Served, Serving, answered
+from pml.streams.settings import Settings
 
 PATH = {"path": {"type": "string"}}
 LISTED = PastElement(name="files:list", arguments={}, result={"first": "new.md"})
@@ -117,3 +119,33 @@ def test_an_edge_that_runs_taught_says_who_gives_what_is_missing(model: NextMode
     found = read_next(known, Served(model), NOTHING)
     assert found.feasibility is not None
     assert found.feasibility.through == ("cap_1",)
+
+
+def test_what_a_tenant_did_is_counted_again_within_a_minute(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr("pml.streams.learning.serving.time.monotonic", clock)
+
+    def slow(_store: object, _stretch: object) -> tuple[KnownSession, ...]:
+        clock.now_s += 40  # connects, compiles
+        clock.looks += 1
+        return ()
+
+    monkeypatch.setattr("pml.streams.learning.serving.read_session_values", slow)
+    monkeypatch.setattr("pml.streams.learning.serving.Store.connect", lambda *_, **__: None)
+    serves = Serving(Settings(data_dir=tmp_path, clickhouse={"url": "http://127.0.0.1:1"}))
+    known = Known("local", None, {})
+    for asked_after_s, looks in ((0, 1), (59, 1), (1, 2), (30, 2), (30, 3)):
+        clock.now_s += asked_after_s
+        assert serves.served(known, HashedNgrams()).model is None
+        assert clock.looks == looks
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    now_s, looks = 1_000.0, 0
+
+    def __call__(self) -> float:
+        return self.now_s

@@ -23,9 +23,10 @@ THINKS_MOST_S = 10.0
 
 
 def reads(stack: Project) -> int:
-    """How often the file was read, for whomever."""
+    """How often the file was read that the agent read first, for whomever."""
     lines = [orjson.loads(line) for line in (stack.folder / "calls.jsonl").read_text().splitlines()]
-    return len({line["call"] for line in lines if line["tool"] == "read_file"})
+    read = [line for line in lines if line["tool"] == "read_file"]
+    return len({line["call"] for line in read if line["arguments_digest"] == read[0]["arguments_digest"]})
 
 
 async def happens(what: Callable[[], bool], thinks_s: float) -> None:
