@@ -61,6 +61,7 @@ class Known:
         return [
             parameter(told.get(name), tool, name, self.seen.get((tool, name)), without)
             for name in self.names.get(tool, ())
+            if without is None or name in told or self.seen[tool, name].elsewhere(without)
         ]
 
 
@@ -97,6 +98,7 @@ class Cases:
         tools: the tool of each call.
         folds: int64 [calls].
         later: bool [calls], whether anything of its session stood before a call.
+        known: bool [calls], whether all that a call was given are parameters that were known without it.
     """
 
     keys: Keys
@@ -113,6 +115,7 @@ class Cases:
     tools: tuple[str, ...]
     folds: NDArray[np.int64]
     later: NDArray[np.bool_]
+    known: NDArray[np.bool_]
 
 
 def family(general: str) -> int:
@@ -138,6 +141,7 @@ class Collecting:
         self._tools: list[str] = []
         self._folds: list[int] = []
         self._later: list[bool] = []
+        self._known: list[bool] = []
 
     def add(self, call: Past, before: Any, known: Sequence[Parameter], fold: int) -> None:
         """One call, with the scene before it and the parameters of its tool."""
@@ -145,6 +149,7 @@ class Collecting:
         self._tools.append(call.name)
         self._folds.append(fold)
         self._later.append(bool(before.past))
+        self._known.append(call.arguments.keys() <= {each.name for each in known})
         for wanted in known:
             given = spelled(call.arguments[wanted.name]) if wanted.name in call.arguments else LEFT_OUT
             case, values = len(self._calls), dict[bytes, int]()
@@ -181,6 +186,7 @@ class Collecting:
             tools=tuple(self._tools),
             folds=np.array(self._folds, dtype=np.int64),
             later=np.array(self._later, dtype=np.bool_),
+            known=np.array(self._known, dtype=np.bool_),
         )
 
 

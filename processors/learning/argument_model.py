@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pml.processors.learning.argument_cases import Known
 from pml.processors.learning.argument_choice import FEATURES
-from pml.processors.learning.argument_combining import Confidence
+from pml.processors.learning.argument_confidence import Confidence
 from pml.processors.learning.argument_rates import Rates
 from pml.processors.learning.candidates import fitting
 from pml.processors.learning.parameters import Parameter, Seen
@@ -101,4 +101,4 @@ def _seen(key: tuple[str, str], seen: Seen) -> list[Any]:
 
 def _was_seen(types: Mapping[str, int], values: Mapping[str, int], paths: Sequence[str]) -> Seen:
     sessions = {value.encode(): Counter({0: count}) for value, count in values.items()}
-    return Seen(sessions, Counter(types), {path: Counter({0: 1}) for path in paths})
+    return Seen(sessions, Counter(types), {path: Counter({0: 1}) for path in paths}, Counter({0: 1}))

@@ -35,7 +35,8 @@ from pml.processors.learning.argument_choice import (
     shares,
     weighed,
 )
-from pml.processors.learning.argument_combining import LEAST_SHARE, Confidence, combinations
+from pml.processors.learning.argument_combining import LEAST_SHARE, combinations
+from pml.processors.learning.argument_confidence import Confidence, said_of
 from pml.processors.learning.argument_context import NAMES, described
 from pml.processors.learning.argument_rates import (
     ANY_SOURCE,
@@ -139,7 +140,8 @@ class ArgumentSources:
         if any(not each for each in named):
             return ()
         picked = combinations([[share for share, _ in each] for each in named], min(most, GUESSES_MOST))
-        sure = self.confidence(picked[0][0], name)
+        best = np.array([each[0][0] for each in named])
+        sure = self.confidence(said_of(best, np.zeros(len(best), dtype=np.int64), 1)[0], name)
         told = [[each[pick][1] for each, pick in zip(named, picks, strict=True)] for _, picks in picked]
         odds = np.exp([product - picked[0][0] for product, _ in picked])
         scale = min(sure, 1 / float(odds.sum()))
@@ -258,9 +260,8 @@ def _confidence(cases: Cases, found: Values, probabilities: Column) -> Confidenc
     order = np.lexsort((probabilities, found.owners))
     best[found.owners[order]] = probabilities[order]
     right[found.owners[order]] = found.right[order]
-    logs = np.log(np.maximum(best, LEAST_SHARE))
-    products, wrong = summed(logs, cases.calls, calls), summed(~right, cases.calls, calls)
-    named = (wrong == 0) & (len(np.unique(cases.folds)) > 1)
+    said, wrong = said_of(best, cases.calls, calls), summed(~right, cases.calls, calls)
+    named = (wrong == 0) & cases.known & (len(np.unique(cases.folds)) > 1)
     asked = cases.later if cases.later.any() else ~cases.later
     tools = [tool for tool, one in zip(cases.tools, asked.tolist(), strict=True) if one]
-    return Confidence.fit(products[asked], tools, named[asked], cases.folds[asked])
+    return Confidence.fit(said[asked], tools, named[asked], cases.folds[asked])

@@ -7,7 +7,7 @@ plain arrays, and who predicts needs no xgboost.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,11 +40,13 @@ SETTINGS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """So many forests whose mean is taken, each of so many rounds of that learning rate."""
+    """So many forests whose mean is taken, each of so many rounds of that learning rate; `settings` are those
+    of xgboost that are others than `SETTINGS`."""
 
     forests: int
     rounds: int
     rate: float
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 ALONE = Growth(forests=1, rounds=200, rate=0.05)
@@ -113,7 +115,8 @@ class BoostedTrees:
 
         grown = []
         for number in range(growth.forests):
-            settings = {**SETTINGS, "eta": growth.rate, "seed": seed * growth.forests + number}
+            own = {"eta": growth.rate, "seed": seed * growth.forests + number}
+            settings = {**SETTINGS, **growth.settings, **own}
             booster = xgboost.train(settings, matrix, growth.rounds, obj=slopes)
             grown += orjson.loads(booster.save_raw("json"))["learner"]["gradient_booster"]["model"]["trees"]
         found = cls.of(grown)

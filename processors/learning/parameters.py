@@ -73,11 +73,19 @@ def declared(tool: str, schema: Mapping[str, Any] | None) -> dict[str, Parameter
 
 @dataclass(slots=True)
 class Seen:
-    """Values that one parameter was given: the sessions of each fold that gave it, by spelling, and types."""
+    """Values that one parameter was given: the sessions of each fold that gave it, by spelling, and types.
+
+    `folds` counts the sessions of each fold that gave it any value.
+    """
 
     sessions: dict[bytes, Counter[int]]
     types: Counter[str]
     paths: dict[str, Counter[int]]
+    folds: Counter[int]
+
+    def elsewhere(self, without: int | None) -> bool:
+        """Whether a session of another fold gave it."""
+        return _elsewhere(self.folds, without) > 0
 
     def paths_elsewhere(self, without: int | None) -> frozenset[str]:
         """The paths that had the value in other folds, the most frequent of them."""
@@ -98,7 +106,7 @@ def _elsewhere(folds: Counter[int], without: int | None) -> int:
 
 def seen(sessions: Sequence[Iterable[Call]], folds: Sequence[int]) -> dict[tuple[str, str], Seen]:
     """What the calls of sessions gave to each parameter, by tool and name; `folds`: one for each session."""
-    found: dict[tuple[str, str], Seen] = defaultdict(lambda: Seen({}, Counter(), {}))
+    found: dict[tuple[str, str], Seen] = defaultdict(lambda: Seen({}, Counter(), {}, Counter()))
     for calls, fold in zip(sessions, folds, strict=True):
         given = {
             (tool, name, type_of(value), spelled(value))
@@ -108,6 +116,7 @@ def seen(sessions: Sequence[Iterable[Call]], folds: Sequence[int]) -> dict[tuple
         for tool, name, kind, value in sorted(given, key=repr):
             one = found[tool, name]
             one.types[kind] += 1
+            one.folds[fold] += 1
             if value is not None and keepable(value):
                 one.sessions.setdefault(value, Counter())[fold] += 1
     return dict(found)

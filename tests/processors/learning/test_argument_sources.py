@@ -66,8 +66,9 @@ def test_what_is_done_again_and_again_confirms_what_names_it(times: int) -> None
     for place, call in enumerate(session(1)):
         best = known.guesses(call.name, session(1)[:place], asked)[0]
         assert best.arguments == call.arguments
-        # The rule of succession: two calls of each session were asked about.
-        assert best.confidence == pytest.approx((2 * times + 1) / (2 * times + 2))
+        # Two calls of each session were asked about: at most the rule of succession, whoever says it.
+        most = (2 * times + 1) / (2 * times + 2)
+        assert most - 0.05 <= best.confidence <= most + 1e-9
 
 
 def test_one_session_confirms_nothing() -> None:
@@ -76,3 +77,18 @@ def test_one_session_confirms_nothing() -> None:
     guesses = [guess for name in SCHEMAS for guess in known.guesses(name, session(1)[:1], asked)]
     assert guesses
     assert all(guess.confidence < 0.5 for guess in guesses)
+
+
+def test_a_tool_that_was_never_called_and_tells_no_parameters_is_not_trusted() -> None:
+    """It may take nothing, or may not have said what it takes: others of that kind took something."""
+    sessions, requests = [], []
+    for number in range(60):
+        other = Past(f"other:act_{number}", {"hidden": number}, None)
+        sessions.append([*session(number)[:2], other])
+        requests.append([f"look for 'thing {number}'"] * 3)
+    known = ArgumentSources.fit(sessions, requests, {**SCHEMAS, "other:new": {"properties": {}}})
+    (empty,) = known.guesses("other:new", session(70)[:2], "look for 'thing 70'")
+    assert empty.arguments == {}
+    sure = known.guesses("shop:get", session(70)[:1], "look for 'thing 70'")[0]
+    assert empty.confidence < 0.2
+    assert sure.confidence > 0.8
