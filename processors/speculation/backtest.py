@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from pml.processors.learning.scene import Past
@@ -122,11 +123,48 @@ def backtest(
         answer: the model, as it serves.
         looked_at: called after each session.
     """
-    found = Backtest(sessions=len(sessions))
+    return backtests(sessions, answer, [terms], looked_at)[0]
+
+
+def backtests(
+    sessions: Sequence[Sequence[PlayedRun]],
+    answer: Answer,
+    terms: Sequence[Terms],
+    looked_at: Callable[[], None] = lambda: None,
+) -> list[Backtest]:
+    """As `backtest`, under each of several terms. The model, which takes longest, is asked once for all: what
+    it is asked is what happened then, and not what would have begun."""
+    found = [Backtest(sessions=len(sessions)) for _ in terms]
     for session in sessions:
-        _Session(answer, terms, found).play(session)
+        told: list[PredictAnswer] = []
+        for each, result in zip(terms, found, strict=True):
+            _Session(_repeating(answer, told), each, result).play(session)
         looked_at()
     return found
+
+
+def best_threshold(found: Mapping[float, ToolAccount], waste_most: float) -> float | None:
+    """The threshold that would have saved most time, of those at which at most this share of what begins is
+    wasted; the highest of several. None: none of them would have begun anything of use so."""
+    fit = {
+        threshold: account
+        for threshold, account in found.items()
+        if account.hits and account.wasted <= waste_most * account.begun
+    }
+    return max(fit, key=lambda threshold: (fit[threshold].saved_ms, threshold), default=None)
+
+
+def _repeating(answer: Answer, told: list[PredictAnswer]) -> Answer:
+    """The answers of a session in their order: those that are there, then what is asked for anew."""
+    places = count()
+
+    def repeated(request: PredictRequest) -> PredictAnswer:
+        place = next(places)
+        if place == len(told):
+            told.append(answer(request))
+        return told[place]
+
+    return repeated
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from pml.streams.cli.backtest_report import print_report
 from pml.streams.cli.export import moment
-from pml.streams.cli.output import Json, note, print_json, print_table, stderr_console
+from pml.streams.cli.output import Json, print_json, stderr_console
 from pml.streams.cli.session import load_settings, open_store, run_async
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-COLUMNS = (
-    "tool",
-    "calls",
-    "begun",
-    "hits",
-    "wasted",
-    "saved s",
-    "wasted s",
-    "really begun",
-    "hits",
-    "saved s",
-)
-MS_A_SECOND = 1_000
 Moment = Annotated[str | None, typer.Option(metavar="TIME", help="RFC 3339; without a zone it is UTC.")]
 
 
@@ -53,6 +41,8 @@ def backtest(
 ) -> None:
     """Hold a model against what went on: what it would have begun early, what of that was of use.
 
+    Beside the threshold that you ask for stands what others would have come to, and which saves most.
+
     After each run of a named session the model is asked as the pipeline asks; which tools may run early is
     what permissions say now. Nothing is called, and no running part is disturbed.
 
@@ -77,39 +67,7 @@ def backtest(
     if json:
         print_json(report)
     else:
-        _print(report)
-
-
-def _print(report: Mapping[str, Any]) -> None:
-    title = (
-        f"{report['model_id']} ({report['learner']}): {report['runs']} runs of {report['sessions']} sessions"
-        f", threshold {report['threshold']:.2f}, budget {report['budget']}"
-    )
-    rows = [*report["tools"], {"tool": "all", **report["total"]}]
-    print_table(COLUMNS, map(_row, rows), title)
-    asked = max(1, report["asked"])
-    typer.echo(f"asked {report['asked']} times, {report['right'] / asked:.0%} right about what came next")
-    if report["withheld"]:
-        told = ", ".join(f"{reason} {count}" for reason, count in report["withheld"].items())
-        typer.echo(f"not begun: {told}")
-    if report["unknown"]:
-        typer.echo(f"{report['unknown']} calls more would have read results that nobody has seen")
-    if report["known_runs"]:
-        note(f"{report['known_runs']} of the runs ended before the model was made: it may know them")
-
-
-def _row(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    really = row["really"]
-    return (
-        *(row[name] for name in ("tool", "calls", "begun", "hits", "wasted")),
-        _seconds(row["saved_ms"]),
-        _seconds(row["wasted_ms"]),
-        *(really["begun"], really["hits"], _seconds(really["saved_ms"])),
-    )
-
-
-def _seconds(time_ms: float) -> str:
-    return f"{time_ms / MS_A_SECOND:.2f}"
+        print_report(report)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pml.schemas.identifiers import DEFAULT_TENANT
+from pml.streams.cli.backtest_report import print_line
 from pml.streams.cli.dependent_options import only_with
 from pml.streams.cli.export import moment
 from pml.streams.cli.output import Json, note, print_json, print_table, stderr_console
@@ -18,7 +19,6 @@ from pml.streams.cli.train_report import (
     COLUMNS,
     gained,
     learner_rows,
-    print_backtest,
     print_manifest,
     print_passing,
 )
@@ -149,7 +149,7 @@ def train(
         print_json({**manifest, "backtest": found, "promoted": record is not None})
     else:
         print_manifest(manifest)
-        print_backtest(found)
+        print_line(found)
         note(_became(manifest, promoted=record is not None))
 
 

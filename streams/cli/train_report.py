@@ -1,4 +1,4 @@
-"""What `pml train` and `pml model show` print of a model: its learners, its test side, its backtest."""
+"""What `pml train` and `pml model show` print of a model: its learners and its test side."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pml.streams.cli.output import print_table
 
 CALL_COLUMNS = ("how a call ends", "AUC", "Brier")
 COLUMNS = ("learner", "hit@1", "hit@3", "MRR", "Brier", "hit@1 less that of *")
-MS_A_SECOND = 1_000
 
 
 def print_manifest(manifest: Mapping[str, Any]) -> None:
@@ -84,17 +83,4 @@ def _tested(test: Mapping[str, Any], serves: str) -> str:
     return (
         f"test side {test['hash'][:12]}, opened {test['openings']} times by now: {serves} hit@1 {hits} "
         f"in {test['questions']} questions, {gained(test['gain'])} over the baseline"
-    )
-
-
-def print_backtest(found: Mapping[str, Any] | None) -> None:
-    """One line of what the model would have begun in the sessions that its training kept aside."""
-    if found is None:
-        typer.echo("backtest: no session of named ones was kept aside, so nothing was played")
-        return
-    total = found["total"]
-    typer.echo(
-        f"backtest of {found['runs']} runs that were kept aside, threshold {found['threshold']:.2f}: "
-        f"{total['begun']} begun, {total['hits']} hits, {total['saved_ms'] / MS_A_SECOND:.2f} s saved, "
-        f"{total['wasted_ms'] / MS_A_SECOND:.2f} s wasted"
     )

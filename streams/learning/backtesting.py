@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from pml.clickhouse.client import Store
@@ -12,7 +12,7 @@ from pml.clickhouse.training.selection import LATEST
 from pml.clickhouse.training.session_values import Stretch
 from pml.processors.discovery.library import Library
 from pml.processors.memory.embedding import Embedding
-from pml.processors.speculation.backtest import Backtest, Terms, ToolAccount, backtest
+from pml.processors.speculation.backtest import Backtest, Terms, ToolAccount, backtests, best_threshold
 from pml.processors.speculation.budget import BUDGETS, BudgetName
 from pml.processors.speculation.played import PlayedRun, paces
 from pml.processors.workflow.catalog import Catalog
@@ -26,6 +26,10 @@ from pml.streams.learning.serving import Served, answered
 from pml.streams.orchestrator.role import policy
 from pml.streams.settings import Settings
 
+# What each of these would have come to is said beside the threshold that is asked for.
+THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 20))
+# A threshold at which more of what begins is wasted is not named as one to choose.
+WASTE_MOST = 0.35
 REALLY_BEGUN = """
 SELECT
     concat(tool_server, ':', tool_name) AS tool, count() AS begun, countIf(fate = 'served') AS hits,
@@ -70,6 +74,7 @@ class Report:
 
     `known`: runs that ended before the model was made, so that it may have been trained on them. `held_out`:
     all are of sessions that its training kept aside; what was really begun in them alone is not said.
+    `thresholds`: what others would have come to.
     """
 
     model_id: str
@@ -83,6 +88,7 @@ class Report:
     found: Backtest
     really: Mapping[str, ToolAccount]
     held_out: bool = False
+    thresholds: Mapping[float, ToolAccount] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """What `--json` prints and what is kept beside the model."""
@@ -113,6 +119,11 @@ class Report:
                 }
                 for name in names
             ],
+            "thresholds": [
+                {"threshold": threshold, **_row(account)} for threshold, account in self.thresholds.items()
+            ],
+            "best_threshold": best_threshold(self.thresholds, WASTE_MOST),
+            "waste_most": WASTE_MOST,
         }
 
 
@@ -159,7 +170,8 @@ def run_backtest(
     terms = Terms(threshold, BUDGETS[budget], catalog, paces(sessions))
     answer = _answering(settings, records, tenant, Served(model, wanted.model_id))
     done = iter(range(1, len(sessions) + 1))
-    found = backtest(sessions, answer, terms, lambda: progress(next(done), len(sessions)))
+    each = [terms, *(replace(terms, threshold=other) for other in THRESHOLDS)]
+    found, *others = backtests(sessions, answer, each, lambda: progress(next(done), len(sessions)))
     return Report(
         model_id=wanted.model_id,
         learner=model.learner,
@@ -172,6 +184,7 @@ def run_backtest(
         found=found,
         really=_really(store, tenant, since, until) if wanted.held_out is None else {},
         held_out=wanted.held_out is not None,
+        thresholds={other: of.total for other, of in zip(THRESHOLDS, others, strict=True)},
     )
 
 

@@ -12,7 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pml.processors.learning.scene import Past
-from pml.processors.speculation.backtest import Backtest, Terms, backtest
+from pml.processors.speculation.backtest import (
+    Backtest,
+    Terms,
+    ToolAccount,
+    backtest,
+    backtests,
+    best_threshold,
+)
 from pml.processors.speculation.budget import BUDGETS, Budget
 from pml.processors.speculation.played import PlayedCall, PlayedRun, paces
 from pml.schemas.prediction import PREDICT_TOOL, PredictAnswer, PredictRequest
@@ -216,6 +223,35 @@ def _between(known: SessionWorld, turn: Turn) -> list[int]:
     for made in [each for each in known.open_calls.values() if each.speculative]:
         known.answer(made.call_id, {"text": str(made.arguments["path"])})
     return [turn.gap_ms - turn.tool_ms]
+
+
+@settings(max_examples=60, derandomize=True)
+@given(st.lists(st.lists(TURNS, min_size=1, max_size=4), max_size=3))
+def test_several_terms_come_to_what_each_comes_to_alone(sessions: list[list[Turn]]) -> None:
+    runs = [played(turns) for turns in sessions]
+    named = [turn.named for turns in sessions for turn in turns]
+    terms = [
+        Terms(threshold, BUDGETS[budget], catalog(), paces(runs))
+        for threshold, budget in ((0.1, "normal"), (0.93, "low"), (0.93, "high"), (1.0, "normal"))
+    ]
+    looked_at: list[int] = []
+    together = backtests(runs, answers(*named), terms, lambda: looked_at.append(1))
+    assert together == [backtest(runs, answers(*named), each) for each in terms]
+    assert len(looked_at) == len(sessions)
+
+
+def test_the_best_threshold_saves_most_of_those_that_waste_little() -> None:
+    came_to = {
+        0.2: ToolAccount(begun=20, hits=10, saved_ms=900),
+        0.4: ToolAccount(begun=10, hits=7, saved_ms=600),
+        0.5: ToolAccount(begun=9, hits=7, saved_ms=600),
+        0.9: ToolAccount(begun=1, hits=1, saved_ms=90),
+        0.95: ToolAccount(),
+    }
+    assert best_threshold(came_to, 0.35) == 0.5
+    assert best_threshold(came_to, 0.5) == 0.2
+    assert best_threshold(came_to, 0.0) == 0.9
+    assert best_threshold({0.95: ToolAccount(), 0.5: ToolAccount(begun=3)}, 1.0) is None
 
 
 @settings(max_examples=60, derandomize=True)

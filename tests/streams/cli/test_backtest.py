@@ -50,8 +50,16 @@ def test_a_model_is_held_against_what_went_on_and_promoted_with_it(pml: Pml, mod
     assert by_tool[SEARCH]["saved_ms"] == SESSIONS * 400
     assert found["total"]["really"]["begun"] == 0
 
+    others = {row["threshold"]: row for row in found["thresholds"]}
+    assert {name: others[0.3][name] for name in ("begun", "hits", "saved_ms")} == {
+        name: found["total"][name] for name in ("begun", "hits", "saved_ms")
+    }
+    best = found["best_threshold"]
+    assert others[best]["saved_ms"] == max(row["saved_ms"] for row in others.values())
+
     people = pml("backtest", "--model", model_id, "--since", "2020-01-01", "--threshold", "1.0", "--no-keep")
     assert ("0.00" in people.stdout, "it may know them" in people.stderr) == (True, True)
+    assert f"pml thresholds set {best:.2f}" in people.stdout
     promoted = orjson.loads(pml("model", "promote", model_id, "--json").stdout)
     assert (promoted["backtest"]["runs"], promoted["backtest"]["hits"]) == (8, found["total"]["hits"])
     assert orjson.loads(pml("model", "show", model_id, "--json").stdout)["backtest"]["threshold"] == 0.3
