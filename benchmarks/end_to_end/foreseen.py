@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.end_to_end.clock import Call, Guess
+from benchmarks.end_to_end.times import MEDIAN_S
 from benchmarks.learning.argument_sets import ArgumentSet
 from benchmarks.learning.ways import WAYS
 from benchmarks.speculation.conversion import is_safe
@@ -26,7 +27,6 @@ from pml.schemas.canonical import canonical_json
 from pml.schemas.prediction import HISTORY_MOST, VALUES_MOST, PredictRequest
 from pml.schemas.workflow import LiteralValue
 
-MEDIAN_S = 1.5
 SERVER = "recorded"
 
 ReadOnly = Mapping[str, bool | None]

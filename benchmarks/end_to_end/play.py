@@ -1,0 +1,116 @@
+"""What is played on a stack and on the clock: recorded sessions, and what a model learns of before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from benchmarks.end_to_end.clock import Call
+from benchmarks.end_to_end.foreseen import SERVER, Recorded
+from benchmarks.end_to_end.times import drawn_s
+from benchmarks.learning.argument_sets import argument_set
+from benchmarks.learning.ways import WAYS
+from pml.processors.learning.judging import FOLDS
+from pml.processors.learning.known_sessions import KnownSession
+from pml.processors.learning.scene import Past
+from pml.processors.learning.splits import folds
+from pml.schemas.canonical import canonical_json
+from pml.streams.learning.data_sets import recorded, rows_of
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A recorded session that is played: its calls, the thought before each, and what the client tells."""
+
+    name: str
+    made: tuple[Past, ...]
+    thoughts_s: tuple[float, ...]
+    request: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Play:
+    """What is played: sessions, whether a tool only reads, what tools take, what the model learns of."""
+
+    sessions: Sequence[Session]
+    reads: dict[str, bool]
+    schemas: dict[str, Any]
+    learned_of: Sequence[KnownSession]
+    seed: int
+
+    def calls(self, session: Session) -> tuple[Call, ...]:
+        """The session as the clock plays it."""
+        return tuple(
+            Call(each.name, key_of(each), self.reads[each.name], drawn_s(self.seed, key_of(each)), thought_s)
+            for each, thought_s in zip(session.made, session.thoughts_s, strict=True)
+        )
+
+
+def play_of(folder: Path, name: str, seed: int, most: int) -> Play:
+    """Sessions of one fold to play, and those of the others to learn of."""
+    data = argument_set(folder, name)
+    told = rows_of(folder / WAYS[name].folder, "tools.jsonl")
+    known = Recorded(data, {tool["tool_id"]: tool.get("read_only") for tool in told}, seed)
+    fold = folds(recorded(folder, WAYS[name].folder).sessions.traces.groups, FOLDS, seed)
+    tools = {each.name for past in data.sessions for each in past} | data.schemas.keys()
+    rows = np.flatnonzero(fold == 0).tolist()
+    return Play(
+        sessions=_agreeing([_session(known, row) for row in rows if _complete(known, row)])[:most],
+        reads={tool: known.safe(tool) for tool in sorted(tools)},
+        schemas={tool: data.schemas.get(tool) for tool in sorted(tools)},
+        learned_of=[_known(known, row) for row in np.flatnonzero(fold != 0).tolist()],
+        seed=seed,
+    )
+
+
+def _session(known: Recorded, row: int) -> Session:
+    thoughts_s = tuple(call.thought_s for call in known.calls(row))
+    return Session(f"s{row}", known.made(row), thoughts_s, known.data.requests[row][-1])
+
+
+def _complete(known: Recorded, row: int) -> bool:
+    """Whether every call has what its tool says that it requires; others are refused before they are made."""
+    required = ((known.data.schemas.get(each.name) or {}).get("required", ()) for each in known.made(row))
+    return all(
+        each.arguments.keys() >= set(names) for each, names in zip(known.made(row), required, strict=True)
+    )
+
+
+def _known(known: Recorded, row: int) -> KnownSession:
+    """A session as ClickHouse would tell it: what ran were tools of a server."""
+    made = [replace(each, name=f"{SERVER}:{each.name}") for each in known.made(row)]
+    text = known.data.requests[row][-1]
+    return KnownSession(tuple(made), ("", *[text] * (len(made) - 1)), row, (f"s{row}", 0))
+
+
+def _agreeing(sessions: Sequence[Session]) -> list[Session]:
+    """Those whose calls give what the same calls of those before them give: a server knows no session."""
+    results: dict[bytes, bytes] = {}
+    found = []
+    for session in sessions:
+        own = {key_of(each): orjson.dumps(each.result, option=orjson.OPT_SORT_KEYS) for each in session.made}
+        if all(results.get(key, told) == told for key, told in own.items()):
+            results |= own
+            found.append(session)
+    return found
+
+
+def given(call: Past) -> dict[str, Any]:
+    """A result as structured content, which is an object."""
+    return (
+        call.result
+        if isinstance(call.result, dict)
+        else {}
+        if call.result is None
+        else {"value": call.result}
+    )
+
+
+def key_of(call: Past) -> bytes:
+    """Tool and arguments, as the server is asked."""
+    return canonical_json([call.name, dict(call.arguments)])

@@ -1,0 +1,55 @@
+"""A real MCP server that gives recorded results, each after the time that its call takes.
+
+    python -m benchmarks.servers.recorded FILE
+
+FILE is what `benchmarks.end_to_end.live` writes: the tools, and for each call its result and its time. A call
+that nobody recorded, because it was foreseen wrongly, takes a time that is drawn for it, and gives nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+import orjson
+import uvloop
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+from benchmarks.end_to_end.times import drawn_s
+from pml.schemas.canonical import canonical_json
+
+
+def tool(told: dict[str, Any]) -> types.Tool:
+    """One of the recorded tools."""
+    reads = told["reads"]
+    hints = types.ToolAnnotations(
+        read_only_hint=reads, destructive_hint=not reads, idempotent_hint=reads, open_world_hint=False
+    )
+    schema = {"type": "object", **(told["input_schema"] or {})}
+    return types.Tool(name=told["name"], description="recorded", input_schema=schema, annotations=hints)
+
+
+async def serve(recorded: dict[str, Any]) -> None:
+    """Until standard input ends."""
+    tools = [tool(each) for each in recorded["tools"]]
+
+    async def list_tools(context: Any, parameters: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=tools)
+
+    async def call_tool(context: Any, parameters: types.CallToolRequestParams) -> types.CallToolResult:
+        key = canonical_json([parameters.name, parameters.arguments or {}])
+        await asyncio.sleep(drawn_s(recorded["seed"], key, recorded["median_s"]))
+        given = recorded["results"].get(key.decode(), {})
+        return types.CallToolResult(content=[], structured_content=given)
+
+    server = Server("recorded", on_list_tools=list_tools, on_call_tool=call_tool)
+    async with stdio_server() as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+if __name__ == "__main__":
+    uvloop.run(serve(orjson.loads(Path(sys.argv[1]).read_bytes())))

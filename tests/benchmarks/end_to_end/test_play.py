@@ -1,0 +1,66 @@
+"""What a real stack plays: sessions of one fold that a server can answer, and what is learned of others."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+
+from benchmarks.end_to_end.live import server_file
+from benchmarks.end_to_end.play import Play, given, key_of, play_of
+from pml.processors.learning.scene import Past
+from tests.streams.learning.recorded_sets import row, written
+
+TOOLS = ["look_up", "list_all", "send"]
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Play:
+    """Of twenty sessions; the first call of each is the same and gives another result."""
+    rows = [row(number, TOOLS, intent=f"plan {number % 7}") for number in range(20)]
+    for number, each in enumerate(rows):
+        each["tasks"][1]["arguments"] = {"x": {"type": "literal", "value": number}}
+    written(tmp_path, "nestful", rows, TOOLS)
+    return play_of(tmp_path, "nestful", 1, 10)
+
+
+def test_sessions_are_played_that_the_model_does_not_know(play: Play) -> None:
+    known = {each.name[0] for each in play.learned_of}
+    assert play.sessions
+    assert not known & {each.name for each in play.sessions}
+    assert {element.name for each in play.learned_of for element in each.elements} == {
+        f"recorded:{tool}" for tool in TOOLS
+    }
+    for session in play.sessions:
+        assert [call.tool for call in play.calls(session)] == [each.name for each in session.made] == TOOLS
+        assert all(1 <= call.thought_s <= 3 for call in play.calls(session))
+
+
+def test_a_call_has_one_result_for_all(play: Play) -> None:
+    results: dict[bytes, object] = {}
+    for session in play.sessions:
+        for each in session.made:
+            assert results.setdefault(key_of(each), given(each)) == given(each)
+
+
+async def test_a_server_gives_what_was_recorded(play: Play, tmp_path: Path) -> None:
+    quick = tmp_path / "recorded.json"
+    told = orjson.loads(server_file(play))
+    told["results"][key_of(Past("look_up", {"name": "ada"}, None)).decode()] = {"id": 7}
+    quick.write_bytes(orjson.dumps(told | {"median_s": 0.0}))
+    server = StdioServerParameters(
+        command=sys.executable, args=["-m", "benchmarks.servers.recorded", str(quick)]
+    )
+    async with Client(server) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        known = await client.call_tool("look_up", {"name": "ada"})
+        unknown = await client.call_tool("look_up", {"name": "nobody"})
+    assert tools.keys() == set(TOOLS)
+    assert {
+        name: bool(tool.annotations and tool.annotations.read_only_hint) for name, tool in tools.items()
+    } == play.reads
+    assert (known.structured_content, unknown.structured_content) == ({"id": 7}, {})
