@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any
 
 from pml.processors.learning.scene import Past
@@ -136,9 +135,9 @@ def backtests(
     it is asked is what happened then, and not what would have begun."""
     found = [Backtest(sessions=len(sessions)) for _ in terms]
     for session in sessions:
-        told: list[PredictAnswer] = []
+        told: list[_Told] = []
         for each, result in zip(terms, found, strict=True):
-            _Session(_repeating(answer, told), each, result).play(session)
+            _Session(_Answers(answer, told), each, result).play(session)
         looked_at()
     return found
 
@@ -154,17 +153,32 @@ def best_threshold(found: Mapping[float, ToolAccount], waste_most: float) -> flo
     return max(fit, key=lambda threshold: (fit[threshold].saved_ms, threshold), default=None)
 
 
-def _repeating(answer: Answer, told: list[PredictAnswer]) -> Answer:
-    """The answers of a session in their order: those that are there, then what is asked for anew."""
-    places = count()
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """An answer of the model, and the calls that it names, by task."""
 
-    def repeated(request: PredictRequest) -> PredictAnswer:
-        place = next(places)
-        if place == len(told):
-            told.append(answer(request))
-        return told[place]
+    answer: PredictAnswer
+    nodes: Mapping[str, Node]
 
-    return repeated
+    @classmethod
+    def of(cls, answer: PredictAnswer) -> _Told:
+        return cls(answer, dict(build(answer.workflow).nodes) if answer.workflow else {})
+
+
+@dataclass(slots=True)
+class _Answers:
+    """The answers of a session in their order: those that are `told` already, then what is asked for anew."""
+
+    answer: Answer
+    told: list[_Told]
+    given: int = 0
+
+    def next(self, elements: Sequence[Past], request: str) -> _Told:
+        """What is answered after these elements."""
+        if self.given == len(self.told):
+            self.told.append(_Told.of(self.answer(_question(elements, request))))
+        self.given += 1
+        return self.told[self.given - 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +238,7 @@ class _Session:
     nobody took yet; `served`: the calls of the run that comes which were.
     """
 
-    answer: Answer
+    answers: _Answers
     terms: Terms
     found: Backtest
     elements: list[Past] = field(default_factory=list)
@@ -268,16 +282,15 @@ class _Session:
         if following is not None and following.started_ms <= run.ended_ms:
             self._withhold("overtaken")
             return
-        answer = self.answer(_question(self.elements, run.request))
+        told = self.answers.next(self.elements, run.request)
         self.found.asked += 1
         if following is not None and following.element is not None:
-            self.found.right += answer.first == following.element.name
-        self._act(answer, _Next.after(run, following))
+            self.found.right += told.answer.first == following.element.name
+        self._act(told.answer, told.nodes, _Next.after(run, following))
 
-    def _act(self, answer: PredictAnswer, coming: _Next) -> None:
+    def _act(self, answer: PredictAnswer, nodes: Mapping[str, Node], coming: _Next) -> None:
         """Begin what may begin, and hold it against what was called."""
         free = self._free(coming.at_ms)
-        nodes = dict(build(answer.workflow).nodes) if answer.workflow else {}
         self._waste_waiting(coming.at_ms, coming.at_ms)
         known = {key for key, until_ms in self.kept.items() if until_ms > coming.at_ms} | self.waiting.keys()
         for candidate in answer.candidates:
