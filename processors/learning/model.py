@@ -15,6 +15,7 @@ from pml.processors.learning.candidates import CANDIDATES_MOST, candidates
 from pml.processors.learning.isotonic import Isotonic
 from pml.processors.learning.learners import LEARNERS, Given, Learnt, asked
 from pml.processors.learning.packed_texts import packed, unpacked
+from pml.processors.learning.recall import END, Recall, agreed
 from pml.processors.learning.requests import RequestReader
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.traces import NO_TEXT, Prefixes
@@ -24,6 +25,7 @@ from pml.processors.memory.embedding import Embedding
 # Raised where a reader of older arrays would misread newer ones.
 FORMAT = 1
 _LEARNT, _CALIBRATION, _ARGUMENTS, _SUCCESS = "learnt.", "calibration.", "arguments.", "success."
+_RECALL = "recall."
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class NextModel:
         embedding: makes the points of requests; the one whose points the model was fitted with.
         arguments: names the arguments of what comes next; None where nothing was learned of values.
         success: how likely a call with such arguments succeeds; None where they say nothing of that.
+        recall: what sessions that had gone exactly so did next; None where too little recurs.
     """
 
     learner: str
@@ -55,6 +58,7 @@ class NextModel:
     embedding: Embedding
     arguments: ArgumentSources | None = None
     success: ArgumentSuccess | None = None
+    recall: Recall | None = None
     _reader: RequestReader = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -81,11 +85,24 @@ class NextModel:
         found = candidates(asked(self.learnt, requests), prefixes, most)
         scores = found.probabilities[0]
         confidences = scores if self.calibration is None else self.calibration(scores)
-        return tuple(
-            Candidate(name, float(np.clip(confidence, 0.0, 1.0)))
+        said = [
+            (name, float(np.clip(confidence, 0.0, 1.0)))
             for item, confidence in zip(found.items[0].tolist(), confidences.tolist(), strict=True)
             if (name := self.vocabulary.name(item)) is not None
-        )
+        ]
+        both = self._with_recalled(said, history, request)[:most]
+        return tuple(Candidate(name, confidence) for name, confidence in both)
+
+    def _with_recalled(
+        self, said: list[tuple[str, float]], history: Sequence[str], request: str
+    ) -> list[tuple[str, float]]:
+        """Beside what the learner says, what sessions that had gone exactly so did next."""
+        found = {} if self.recall is None else self.recall.after(history, request)
+        if not found:
+            return said
+        names = {item: self.vocabulary.name(item) for item in found if item != END}
+        recalled = {name: found[item] for item, name in names.items() if name is not None}
+        return agreed(said, recalled, found.get(END, 0.0))
 
     def succeeds(self, tool: str, pattern: Pattern) -> float:
         """How likely a call whose arguments look like this succeeds; 1.0 where nothing is known of that."""
@@ -96,6 +113,7 @@ class NextModel:
         calibration = {} if self.calibration is None else self.calibration.to_arrays()
         arguments = {} if self.arguments is None else self.arguments.to_arrays()
         success = {} if self.success is None else self.success.to_arrays()
+        recall = {} if self.recall is None else self.recall.to_arrays()
         return {
             "format": np.array([FORMAT]),
             **packed("learner", (self.learner, self.embedding.name)),
@@ -105,6 +123,7 @@ class NextModel:
             **{_CALIBRATION + name: array for name, array in calibration.items()},
             **{_ARGUMENTS + name: array for name, array in arguments.items()},
             **{_SUCCESS + name: array for name, array in success.items()},
+            **{_RECALL + name: array for name, array in recall.items()},
         }
 
     @classmethod
@@ -134,7 +153,8 @@ class NextModel:
         arguments = ArgumentSources.from_arrays(sources) if sources else None
         ends = _under(_SUCCESS, arrays)
         success = ArgumentSuccess.from_arrays(ends) if ends else None
-        return cls(learner, vocabulary, descriptions, learnt, known, embedding, arguments, success)
+        recall = _recall(_under(_RECALL, arrays), vocabulary)
+        return cls(learner, vocabulary, descriptions, learnt, known, embedding, arguments, success, recall)
 
 
 def fitted(
@@ -146,6 +166,7 @@ def fitted(
     calibration: Isotonic | None = None,
     arguments: ArgumentSources | None = None,
     success: ArgumentSuccess | None = None,
+    recall: Recall | None = None,
 ) -> NextModel:
     """A model of all of these sessions.
 
@@ -157,6 +178,7 @@ def fitted(
         calibration: learned from sessions that the learner had not seen.
         arguments: what was learned of values in the same sessions.
         success: what was learned of how calls end.
+        recall: what recurs in these sessions.
 
     Raises:
         KeyError: there is no such learner.
@@ -170,8 +192,22 @@ def fitted(
     )
     learnt = LEARNERS[learner].fit(given)
     return NextModel(
-        learner, sessions.vocabulary, descriptions, learnt, calibration, embedding, arguments, success
+        learner, sessions.vocabulary, descriptions, learnt, calibration, embedding, arguments, success, recall
     )
+
+
+def _recall(arrays: Mapping[str, NDArray[Any]], vocabulary: Vocabulary) -> Recall | None:
+    """What recurs, in the numbers of this vocabulary; None where nothing was kept.
+
+    Raises:
+        ValueError: it does not fit.
+    """
+    if not arrays:
+        return None
+    found = Recall.from_arrays(arrays)
+    if np.any((found.items < END) | (found.items >= vocabulary.size)):
+        raise ValueError("what the model recalls is not in its vocabulary: train it again")
+    return found
 
 
 def _head(arrays: Mapping[str, NDArray[Any]]) -> tuple[str, str]:

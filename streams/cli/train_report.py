@@ -28,6 +28,11 @@ def print_manifest(manifest: Mapping[str, Any]) -> None:
         f"confidence: expected error {before['expected_error']:.3f} before calibration, "
         f"{after['expected_error']:.3f} after; Brier {before['brier']:.3f}, {after['brier']:.3f}"
     )
+    if recalled := manifest.get("recalled"):
+        typer.echo(
+            f"recalled: {recalled['right'] / recalled['questions']:.0%} right in {recalled['questions']} "
+            "questions of sessions that others had begun word for word the same"
+        )
     if calls := manifest.get("call_success"):
         _print_calls(calls)
     typer.echo(_tested(manifest["test"], manifest["serves"]))

@@ -17,6 +17,7 @@ from pml.processors.learning.known_sessions import learned_sources
 from pml.processors.learning.learners import ATTENTIVE, BASELINES, LEARNERS, USUAL
 from pml.processors.learning.learning_curve import SHARES, LearningCurve, learning_curve
 from pml.processors.learning.model import NextModel, fitted
+from pml.processors.learning.recall import Recall
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.training import (
     Split,
@@ -92,6 +93,7 @@ def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases
     curve = _curve(training, embedding, wish, choice, phases) if wish.with_curve else None
     with phases.phase("arguments"):
         arguments = learned_sources(values, source.schemas) if values else None
+        recall = Recall.fit(training)
         success, calls = _call_success(training, wish.seed)
     with phases.phase("fitting"):
         calibration = verdict.calibrated.calibration
@@ -103,6 +105,7 @@ def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases
             calibration=calibration,
             arguments=arguments,
             success=success,
+            recall=recall,
         )
     with phases.phase("testing"):
         examination = _Examination(source.sessions, parts, verdict, embedding, wish)
@@ -120,6 +123,7 @@ def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases
         "embedding": embedding.name,
         **told(verdict, wish.seed),
         "call_success": calls,
+        "recalled": None if recall is None else {"questions": recall.asked, "right": recall.right},
         "test": test,
         "learning_curve": None if curve is None else asdict(curve),
         "phases_s": phases.as_dict(),

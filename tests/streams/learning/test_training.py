@@ -43,6 +43,7 @@ def test_a_model_is_kept_with_all_that_is_known_of_it(tmp_path: Path) -> None:
     wish, folder = Wish(seed=1, test_share=0.3), tmp_path / "models"
     trained = train(source, EMBEDDING, folder, wish, phases)
     model, kept = artefacts.load(folder, trained.manifest["model_id"], EMBEDDING)
+    assert model.recall is not None
     found = model.candidates(["files:read"], "")
     assert (found[0].name, found == trained.model.candidates(["files:read"], "")) == ("mail:send", True)
     # Some sessions end with a read.
@@ -50,6 +51,7 @@ def test_a_model_is_kept_with_all_that_is_known_of_it(tmp_path: Path) -> None:
     assert (kept["serves"], kept["baseline"], kept["seed"]) == ("markov_1", "markov_1", 1)
     assert set(kept["validation"]) == set(USUAL)
     assert kept["message_passing"] is None
+    assert kept["recalled"] == {"questions": model.recall.asked, "right": model.recall.right}
     assert kept["data"]["runs"] == 120
     assert kept["test"]["learners"]["markov_1"]["hit_1"]["mean"] == 1
     assert list(kept["phases_s"]) == ["judging", "arguments", "fitting", "testing"]

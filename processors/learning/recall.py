@@ -1,0 +1,175 @@
+"""What sessions that had gone exactly so did next: the same elements in the same order, with the same text.
+
+Learners are judged on sessions unlike those they saw, because that is what must be learned. But what recurs
+word for word is recalled: it was done so before, and how often that is right is counted on sessions whose
+like was seen, each without itself (leave one out).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pml.processors.learning.candidates import fitting
+from pml.processors.learning.duplicates import key_hash
+from pml.processors.learning.isotonic import Isotonic
+from pml.processors.learning.sessions import Sessions
+from pml.processors.learning.traces import NO_TEXT
+from pml.schemas.prediction import HISTORY_MOST
+
+# What one session alone did says nothing.
+SESSIONS_LEAST: Final = 2
+# The most frequent beginnings that are kept.
+KEYS_MOST: Final = 50_000
+# From so few cases nobody can tell how often recalling is right.
+CASES_LEAST: Final = 20
+END: Final = -1
+
+Counts = NDArray[np.int64]
+Beginnings = dict[int, Counter[int]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recall:
+    """Beginnings that several sessions had, and what came next in them.
+
+    Attributes:
+        keys: int64 [beginnings], ascending: of the elements so far and the text.
+        totals: int64 [beginnings], how many sessions had each.
+        starts: int64 [beginnings + 1], where `items` and `counts` of each begin.
+        items: int64, numbers of the vocabulary that came next, or `END`.
+        counts: int64, in how many of the sessions.
+        curve: from the share of sessions that went on so to how often that is right.
+        asked: questions that others' beginnings answered.
+        right: how many of these came as in most of them.
+    """
+
+    keys: Counts
+    totals: Counts
+    starts: Counts
+    items: Counts
+    counts: Counts
+    curve: Isotonic
+    asked: int
+    right: int
+
+    @classmethod
+    def fit(cls, sessions: Sessions) -> Recall | None:
+        """Learn it of sessions; None where too little recurs to say how often that is right."""
+        known: Beginnings = defaultdict(Counter)
+        for key, item in _questions(sessions):
+            known[key][item] += 1
+        scores, right, asked, hits = _left_one_out(known)
+        if len(scores) < CASES_LEAST:
+            return None
+        often = {key: told for key, told in known.items() if told.total() >= SESSIONS_LEAST}
+        kept = sorted(sorted(often, key=lambda key: (-often[key].total(), key))[:KEYS_MOST])
+        named = [sorted(often[key].items()) for key in kept]
+        return cls(
+            keys=np.array(kept, dtype=np.int64),
+            totals=np.array([often[key].total() for key in kept], dtype=np.int64),
+            starts=np.cumsum([0, *map(len, named)], dtype=np.int64),
+            items=np.array([item for each in named for item, _ in each], dtype=np.int64),
+            counts=np.array([count for each in named for _, count in each], dtype=np.int64),
+            curve=Isotonic.fit(scores, right),
+            asked=asked,
+            right=hits,
+        )
+
+    def after(self, history: Sequence[str], text: str) -> Mapping[int, float]:
+        """How likely each number of the vocabulary, or `END`, comes next; nothing where none had gone so."""
+        key = _key(history, text)
+        place = int(np.searchsorted(self.keys, key))
+        if place == len(self.keys) or self.keys[place] != key:
+            return {}
+        inside = slice(int(self.starts[place]), int(self.starts[place + 1]))
+        said = self.curve(self.counts[inside] / (self.totals[place] + 1))
+        return dict(zip(self.items[inside].tolist(), said.tolist(), strict=True))
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """All of it."""
+        columns = {name: getattr(self, name) for name in _COLUMNS}
+        return columns | {"questions": np.array([self.asked, self.right])} | self.curve.to_arrays()
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Recall:
+        """What `to_arrays` wrote.
+
+        Raises:
+            ValueError: an array is missing or does not fit: train the model again.
+        """
+        columns = {name: fitting(arrays, name, np.int64, 1) for name in _COLUMNS}
+        questions = fitting(arrays, "questions", np.int64, 1)
+        starts, keys = columns["starts"], columns["keys"]
+        sound = (
+            len(starts) == len(keys) + 1 == len(columns["totals"]) + 1
+            and len(columns["items"]) == len(columns["counts"]) == starts[-1]
+            and starts[0] == 0
+            and bool(np.all(np.diff(starts) >= 0))
+            and bool(np.all(columns["totals"] > 0))
+            and len(questions) == 2
+        )
+        if not sound:
+            raise ValueError("what the model recalls does not fit: train it again")
+        asked, right = questions.tolist()
+        return cls(**columns, curve=Isotonic.from_arrays(arrays), asked=asked, right=right)
+
+
+_COLUMNS = ("keys", "totals", "starts", "items", "counts")
+
+
+def agreed(
+    said: Sequence[tuple[str, float]], recalled: Mapping[str, float], ended: float = 0.0
+) -> list[tuple[str, float]]:
+    """What a learner says, and what is recalled, as one: the most likely first.
+
+    Each counts as the likelier of the two; what a learner says of one leaves room for what is recalled of
+    another, and for sessions that were over then (`ended`).
+    """
+    names = dict(said)
+    found = {}
+    for name in [*names, *(each for each in recalled if each not in names)]:
+        others = max((likely for each, likely in recalled.items() if each != name), default=0.0)
+        others = max(others, ended)
+        found[name] = max(recalled.get(name, 0.0), min(names.get(name, 0.0), 1.0 - others))
+    return sorted(found.items(), key=lambda each: -each[1])
+
+
+def _questions(sessions: Sessions) -> Iterator[tuple[int, int]]:
+    """Of each session after each element: its beginning so far, and what came next or `END`."""
+    traces, vocabulary = sessions.traces, sessions.vocabulary
+    for begin, end in zip(traces.offsets[:-1].tolist(), traces.offsets[1:].tolist(), strict=True):
+        names = [vocabulary.name(item) or "" for item in traces.items[begin:end].tolist()]
+        for place in range(begin + 1, end + 1):
+            row = int(traces.texts[min(place, end - 1)])
+            text = "" if row == NO_TEXT else sessions.texts[row]
+            yield _key(names[: place - begin], text), int(traces.items[place]) if place < end else END
+
+
+def _key(history: Sequence[str], text: str) -> int:
+    return key_hash([list(history[-HISTORY_MOST:]), text])
+
+
+def _left_one_out(known: Beginnings) -> tuple[NDArray[np.float64], NDArray[np.bool_], int, int]:
+    """What the other sessions of a beginning say of each item, and whether it came, for each session there;
+    how many were asked, and in how many the likeliest came."""
+    scores: list[float] = []
+    right: list[bool] = []
+    asked = hits = 0
+    for told in known.values():
+        total = told.total()
+        if total < SESSIONS_LEAST:
+            continue
+        for came, times in told.items():
+            others = told - Counter({came: 1})
+            asked += times
+            hits += times * (max(sorted(others), key=lambda item: others[item]) == came)
+            for item, count in others.items():
+                scores += [count / total] * times
+                right += [item == came] * times
+    return np.array(scores), np.array(right, dtype=np.bool_), asked, hits

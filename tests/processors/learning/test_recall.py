@@ -1,0 +1,137 @@
+"""What recurs word for word is recalled, as sure as it was right where others had gone the same way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pml.processors.learning.choosing import calibrate
+from pml.processors.learning.isotonic import Isotonic
+from pml.processors.learning.judging import judge
+from pml.processors.learning.known_sessions import KnownSession, as_sequences
+from pml.processors.learning.learners import LEARNERS
+from pml.processors.learning.model import NextModel, fitted
+from pml.processors.learning.recall import CASES_LEAST, END, Recall, agreed
+from pml.processors.learning.scene import Past
+from pml.processors.memory.embedding import HashedNgrams
+
+Told = tuple[str, tuple[str, ...]]
+
+NAMES = ("s:a", "s:b", "s:c")
+TOLD = st.tuples(
+    st.sampled_from(["", "do it", "undo"]), st.lists(st.sampled_from(NAMES), min_size=1, max_size=4)
+)
+# Ten workflows without any order that could be learned of the others.
+FLOWS: list[Told] = [
+    (f"run {number}", tuple(f"s:{letter}" for letter in word))
+    for number, word in enumerate(
+        ["bagd", "cfae", "dhbc", "eacf", "fdgh", "ghab", "hbcd", "adhe", "bfeg", "cgfa"]
+    )
+]
+
+
+def known(told: list[Told]) -> list[KnownSession]:
+    return [
+        KnownSession(
+            tuple(Past(name, {}, None) for name in names),
+            ("", *[text] * (len(names) - 1)),
+            number,
+            (f"c{number}", 0),
+        )
+        for number, (text, names) in enumerate(told)
+    ]
+
+
+def visible(text: str, names: tuple[str, ...]) -> str:
+    """What is visible as a session of one element ends is what was visible before it: nothing."""
+    return text if len(names) > 1 else ""
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(st.lists(TOLD, min_size=12, max_size=30))
+def test_it_says_what_the_other_sessions_there_did(drawn: list[tuple[str, list[str]]]) -> None:
+    told = [(text, tuple(names)) for text, names in drawn]
+    sessions = as_sequences(known(told), {})
+    beginnings = [
+        ((visible(text, names), names[:place]), names[place] if place < len(names) else "")
+        for text, names in told
+        for place in range(1, len(names) + 1)
+    ]
+    scores, right = [], []
+    for one, (beginning, came) in enumerate(beginnings):
+        others = Counter(
+            other for two, (same, other) in enumerate(beginnings) if two != one and same == beginning
+        )
+        for name, count in others.items():
+            scores.append(count / (others.total() + 1))
+            right.append(name == came)
+    found = Recall.fit(sessions)
+    assert (found is None) == (len(scores) < CASES_LEAST)
+    if found is None:
+        return
+    curve = Isotonic.fit(np.array(scores), np.array(right))
+    for beginning, _ in beginnings:
+        text, names = beginning
+        there = Counter(came for same, came in beginnings if same == beginning)
+        likely = {
+            "" if item == END else sessions.vocabulary.name(item): said
+            for item, said in found.after(names, text).items()
+        }
+        expected = {
+            name: float(curve(np.array([count / (there.total() + 1)]))[0])
+            for name, count in there.items()
+            if there.total() > 1
+        }
+        assert likely == pytest.approx(expected)
+
+
+def served(told: list[Told], learner: str, *, recalls: bool = True) -> NextModel:
+    """As `pml train` makes it."""
+    sessions, embedding = as_sequences(known(told), {}), HashedNgrams()
+    judged = judge(sessions, embedding, 1, learners={learner: LEARNERS[learner]})
+    calibration = calibrate(judged, learner).calibration
+    recall = Recall.fit(sessions) if recalls else None
+    return fitted(sessions, embedding, 1, learner, calibration=calibration, recall=recall)
+
+
+@pytest.mark.parametrize("learner", ["popularity", "nearest"])
+def test_workflows_that_recur_are_foreseen_surely_by_whatever_serves(learner: str) -> None:
+    model, forgetful = served(FLOWS * 20, learner), served(FLOWS * 20, learner, recalls=False)
+    for text, names in FLOWS:
+        for place in range(1, len(names)):
+            first = model.candidates(names[:place], text)[0]
+            assert first.name == names[place]
+            assert first.confidence > 0.95
+            assert forgetful.candidates(names[:place], text)[0].confidence < 0.5
+        assert all(each.confidence < 0.2 for each in model.candidates(names, text)), "it ended so each time"
+
+
+def test_what_never_recurs_changes_nothing() -> None:
+    told: list[Told] = [(f"plan {number}", FLOWS[number % 10][1]) for number in range(60)]
+    assert Recall.fit(as_sequences(known(told), {})) is None
+    mixed = served(FLOWS * 5 + told, "markov_1")
+    forgetful = replace(mixed, recall=None)
+    assert mixed.candidates(["s:b"], "plan 3") == forgetful.candidates(["s:b"], "plan 3")
+
+
+def test_a_model_read_again_recalls_the_same() -> None:
+    model = served(FLOWS * 4, "markov_1")
+    again = NextModel.from_arrays(model.to_arrays(), HashedNgrams())
+    for text, names in FLOWS:
+        assert again.candidates(names[:2], text) == model.candidates(names[:2], text)
+    for name, wrong in (("recall.starts", np.array([0, 1])), ("recall.items", np.array([10**6] * 30))):
+        with pytest.raises(ValueError, match="train it again"):
+            NextModel.from_arrays(model.to_arrays() | {name: wrong}, HashedNgrams())
+
+
+def test_a_learner_leaves_room_for_what_is_recalled() -> None:
+    said = [("a", 0.6), ("b", 0.3)]
+    assert agreed(said, {"c": 0.9}) == [("c", 0.9), ("a", pytest.approx(0.1)), ("b", pytest.approx(0.1))]
+    assert agreed(said, {}, 0.8) == [("a", pytest.approx(0.2)), ("b", pytest.approx(0.2))]
+    assert agreed(said, {"b": 0.2}) == [("a", 0.6), ("b", 0.3)]
+    assert agreed(said, {"a": 0.7, "b": 0.1}) == [("a", 0.7), ("b", 0.3)]
