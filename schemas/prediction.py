@@ -15,6 +15,8 @@ CANDIDATES_MOST = 20
 """What `prediction.made` keeps (DESIGN §7)."""
 HISTORY_MOST = 16
 """Elements that a session remembers; what came before says next to nothing about what comes next."""
+REQUEST_CHARACTERS_MAX = 4_000
+"""Of the visible text, its beginning."""
 VALUES_MOST = 4
 """The latest elements, whose arguments and results may be arguments of the next one."""
 

@@ -20,7 +20,7 @@ from pml.processors.learning.duplicates import key_hash
 from pml.processors.learning.isotonic import Isotonic
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.traces import NO_TEXT
-from pml.schemas.prediction import HISTORY_MOST
+from pml.schemas.prediction import HISTORY_MOST, REQUEST_CHARACTERS_MAX
 
 # What one session alone did says nothing.
 SESSIONS_LEAST: Final = 2
@@ -152,7 +152,7 @@ def _questions(sessions: Sessions) -> Iterator[tuple[int, int]]:
 
 
 def _key(history: Sequence[str], text: str) -> int:
-    return key_hash([list(history[-HISTORY_MOST:]), text])
+    return key_hash([list(history[-HISTORY_MOST:]), text[:REQUEST_CHARACTERS_MAX]])
 
 
 def _left_one_out(known: Beginnings) -> tuple[NDArray[np.float64], NDArray[np.bool_], int, int]:

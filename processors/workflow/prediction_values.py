@@ -12,11 +12,10 @@ from pml.processors.workflow.inputs import Payloads, payload_value
 from pml.processors.workflow.state import Element, Internal
 from pml.schemas.canonical import canonical_json
 from pml.schemas.commands import RunStart
-from pml.schemas.prediction import PastElement, PredictRequest
+from pml.schemas.prediction import REQUEST_CHARACTERS_MAX, PastElement, PredictRequest
 
 VALUE_BYTES_MAX = 65_536
 """An argument that nobody would look for in more than that; a record holds at most 8 MiB of them."""
-REQUEST_CHARACTERS_MAX = 4_000
 
 
 def prediction_asked(item: Internal, payloads: Payloads) -> PredictRequest:

@@ -24,6 +24,7 @@ from pml.processors.learning.predict_answer import Filled, Question, predict_ans
 from pml.processors.learning.scene import Past
 from pml.processors.learning.tool_hypergraph import DeclaredTools, ToolHypergraph
 from pml.processors.memory.embedding import Embedding
+from pml.processors.workflow.definitions import safe_text
 from pml.schemas.errors import PMLError, StoreUnavailable
 from pml.schemas.prediction import PredictAnswer, PredictRequest
 from pml.streams.connection import store_url
@@ -179,7 +180,9 @@ def answered(library: Library, tenant: str, request: PredictRequest, served: Ser
     def feasible(names: Sequence[str]) -> Mapping[str, Feasible]:
         return feasibility(names, hypergraph, holdings.has)
 
-    question = Question(request, fill, find, succeeds, feasible)
+    # The model has learned of texts as the log keeps them; arguments are taken from what was really said.
+    logged = request.model_copy(update={"request": safe_text(request.request) or ""})
+    question = Question(logged, fill, find, succeeds, feasible)
     return predict_answer(question, model, served.model_id)
 
 

@@ -20,6 +20,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(5 * PATIENCE_S)]
 REQUEST = "look around, then tell me what a.txt says; my password is hunter2"
 # An agent thinks between its calls, here longer each time: a busy machine predicts slowly.
 THINKS_MOST_S = 10.0
+# Often enough that what was right each time is as sure as a threshold asks for.
+RECURS = 30
 
 
 def reads(stack: Project) -> int:
@@ -74,3 +76,29 @@ async def test_the_next_call_is_there_before_it_is_asked_for(project: Project) -
     kinds = project.json("metrics", "--wait")["kinds"]
     assert kinds["prediction"]["hits"] >= 1
     assert "prediction: " in project.pml("metrics")
+
+
+async def test_what_is_done_again_and_again_is_foreseen_surely_once_it_was_learned(project: Project) -> None:
+    """No threshold is set: what recurs word for word, secret or not, is as sure as it must be."""
+    (project.folder / "calls.jsonl").touch()
+    project.environment["PML_SPECULATION__PREDICTIONS"] = "on"
+    project.pml("up", "--detach")
+    async with Client(over_stdio(project)) as client, asyncio.timeout(3 * PATIENCE_S):
+        for number in range(RECURS):
+            meta: Any = {"pml/session": f"before-{number}", "pml/request": REQUEST}
+            await client.call_tool("files__list_dir", {"path": "."}, meta=meta)
+            await client.call_tool("files__read_file", {"path": "a.txt"}, meta=meta)
+            meta = {"pml/session": f"other-{number}", "pml/request": "where is a file?"}
+            await client.call_tool("files__search", {"path": ".", "text": "file"}, meta=meta)
+            await client.call_tool("files__list_dir", {"path": "."}, meta=meta)
+        project.json("metrics", "--wait")
+        trained = project.json("train", "--test", "0")
+        assert trained["promoted"]
+        assert trained["recalled"]["right"] == trained["recalled"]["questions"] == 4 * RECURS
+        number = 0
+        while not await plays(client, project, number):
+            number += 1
+    dump = project.pml("events", "dump", "--session", f"chat-{number}", "--json")
+    made = next(event for event in map(orjson.loads, dump.splitlines()) if event["type"] == "prediction.made")
+    assert made["data"]["model"] == trained["model_id"]
+    assert made["data"]["candidates"][0]["confidence"] > made["data"]["threshold"] == 0.92
