@@ -10,7 +10,7 @@ import orjson
 import pytest
 from mcp import Client
 
-from tests.fixtures.project import PATIENCE_S, Project, project
+from tests.fixtures.project import PATIENCE_S, Project, project, wait_until
 from tests.streams.mcp_server.test_live import over_stdio
 
 __all__ = ["project"]
@@ -22,6 +22,7 @@ REQUEST = "look around, then tell me what a.txt says; my password is hunter2"
 THINKS_MOST_S = 10.0
 # Often enough that what was right each time is as sure as a threshold asks for.
 RECURS = 30
+ENDED = "SELECT count() AS runs FROM runs WHERE status = 'completed'"
 
 
 def reads(stack: Project) -> int:
@@ -91,7 +92,7 @@ async def test_what_is_done_again_and_again_is_foreseen_surely_once_it_was_learn
             meta = {"pml/session": f"other-{number}", "pml/request": "where is a file?"}
             await client.call_tool("files__search", {"path": ".", "text": "file"}, meta=meta)
             await client.call_tool("files__list_dir", {"path": "."}, meta=meta)
-        project.json("metrics", "--wait")
+        wait_until(lambda: project.json("query", ENDED) == [{"runs": 4 * RECURS}], "the sink")
         trained = project.json("train", "--test", "0")
         assert trained["promoted"]
         assert trained["recalled"]["right"] == trained["recalled"]["questions"] == 4 * RECURS
