@@ -10,7 +10,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -94,27 +94,40 @@ def at_the_server() -> StdioServerParameters:
 
 
 @asynccontextmanager
-async def through_pml(settings: Settings) -> AsyncIterator[Client]:
-    """A client of `pml mcp` that has the tool.
+async def through_pml(
+    settings: Settings, wanted: Collection[str] = frozenset({PROXIED})
+) -> AsyncIterator[Client]:
+    """A client of `pml mcp` that has these tools.
 
     Raises:
-        CallFailed: the tool is not offered.
+        CallFailed: one is not offered.
     """
     environment = {**os.environ, **settings.environment()}
     command = ["-m", "pml.streams.cli", "mcp", "--tools", "proxy"]
     server = StdioServerParameters(command=sys.executable, args=command, env=environment)
     async with Client(server) as client:
-        await _until_listed(client)
+        await _until_listed(client, wanted)
         yield client
 
 
-async def _until_listed(client: Client) -> None:
+async def _until_listed(client: Client, wanted: Collection[str]) -> None:
+    missing = set(wanted)
     try:
         async with asyncio.timeout(LISTED_S):
-            while PROXIED not in {tool.name for tool in (await client.list_tools()).tools}:
+            while missing := missing - await _listed(client):
                 await asyncio.sleep(0.2)
     except TimeoutError:
-        raise CallFailed(f"{PROXIED} is not offered after {LISTED_S:g} s") from None
+        raise CallFailed(f"{min(missing)} is not offered after {LISTED_S:g} s") from None
+
+
+async def _listed(client: Client) -> set[str]:
+    """The names of all tools, of every page."""
+    page = await client.list_tools()
+    names = {tool.name for tool in page.tools}
+    while page.next_cursor is not None:
+        page = await client.list_tools(cursor=page.next_cursor)
+        names |= {tool.name for tool in page.tools}
+    return names
 
 
 def figure(proxied: Side, direct: Side, at_once: int, percent: int) -> Figure:

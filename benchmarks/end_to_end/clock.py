@@ -7,10 +7,12 @@ begins, and it does not use, was wrong: it is cancelled. What is there waits. A 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pml.processors.speculation.budget import BUDGETS, Budget
+from pml.schemas.canonical import canonical_json
 
 TTL_S = 300.0
 
@@ -61,6 +63,14 @@ class Account:
     used_s: float = 0.0
     wasted_s: float = 0.0
 
+    @classmethod
+    def total(cls, accounts: Iterable[Account]) -> Account:
+        """Of all of them."""
+        found = cls()
+        for each in accounts:
+            found.add(each)
+        return found
+
     def add(self, other: Account) -> None:
         """Of other sessions too."""
         self.wall_s += other.wall_s
@@ -82,6 +92,11 @@ class _Early:
     begun_s: float
     ends_s: float
     served: bool = False
+
+
+def key_of(tool: str, arguments: Mapping[str, Any]) -> bytes:
+    """What a result is kept under: equal as JSON is equal."""
+    return canonical_json([tool, dict(arguments)])
 
 
 def unpredicted(calls: Sequence[Call]) -> Account:

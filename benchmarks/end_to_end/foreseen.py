@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.end_to_end.clock import Call, Guess
+from benchmarks.end_to_end.clock import Call, Guess, key_of
 from benchmarks.end_to_end.times import MEDIAN_S
 from benchmarks.learning.argument_sets import ArgumentSet
 from benchmarks.learning.ways import WAYS
@@ -23,7 +23,6 @@ from pml.processors.learning.model import Candidate, NextModel
 from pml.processors.learning.predict_answer import Question, predict_answer
 from pml.processors.learning.scene import Past
 from pml.processors.learning.tool_hypergraph import DeclaredTools, ToolHypergraph
-from pml.schemas.canonical import canonical_json
 from pml.schemas.prediction import HISTORY_MOST, VALUES_MOST, PredictRequest
 from pml.schemas.workflow import LiteralValue
 
@@ -143,8 +142,3 @@ class _Served:
     def candidates(self, history: Sequence[str], request: str, most: int) -> Sequence[Candidate]:
         found = self.model.candidates(history, request, most)
         return [Candidate(f"{SERVER}:{each.name}", each.confidence) for each in found]
-
-
-def key_of(tool: str, arguments: Mapping[str, Any]) -> bytes:
-    """What a result is kept under: equal as JSON is equal."""
-    return canonical_json([tool, dict(arguments)])

@@ -8,12 +8,10 @@ clock is given what the same model answers to the same questions, by the code th
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -23,23 +21,22 @@ import orjson
 import typer
 import uvloop
 from mcp import Client
-from mcp.client.stdio import StdioServerParameters
 from rich.console import Console
 
 from benchmarks.datasets import VARIABLE, datasets_place
-from benchmarks.end_to_end.clock import Account, Guess, Rules, oracle, played, unpredicted
+from benchmarks.end_to_end.clock import Account, Guess, Rules, key_of, oracle, played, unpredicted
 from benchmarks.end_to_end.foreseen import SERVER
-from benchmarks.end_to_end.play import Play, Session, given, key_of, play_of
+from benchmarks.end_to_end.play import Play, Session, given, play_of
 from benchmarks.end_to_end.sets import ANSWER_S, ASKED_S
 from benchmarks.end_to_end.times import MEDIAN_S, drawn_s
 from benchmarks.figures import Figure
 from benchmarks.machine import OthersWatch
 from benchmarks.plan import Plan, planned
+from benchmarks.proxy import CallFailed, through_pml
 from benchmarks.report import WIDTH, Result, show
 from benchmarks.stack import beside, with_prefix
 from pml.processors.discovery.library import Library
 from pml.processors.learning.known_sessions import as_sequences
-from pml.processors.learning.scene import Past
 from pml.schemas.errors import PMLError
 from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.schemas.prediction import HISTORY_MOST, VALUES_MOST, PastElement, PredictRequest
@@ -65,16 +62,10 @@ NAME = "end_to_end_live"
 SETS = ("nestful", "toollinkos")
 THRESHOLD = 0.5
 SESSIONS, AT_ONCE, SEED = 40, 6, 1
-# Until all tools are offered, until a question is answered for the first time, until the log has all events.
-LISTED_S, ANSWERED_S, TOLD_S = 60.0, 120.0, 60.0
+# Until a question is answered for the first time, until the log has all events.
+ANSWERED_S, TOLD_S = 120.0, 60.0
 FIRST = "warm-up"
 EARLY = ("speculation", "joined")
-
-
-class PlayFailed(PMLError):
-    """A recorded session could not be played."""
-
-    code = "PLAY_FAILED"
 
 
 @dataclass(slots=True)
@@ -134,17 +125,18 @@ async def measure(plan: Plan, play: Play, threshold: float) -> tuple[list[Figure
     """Both stacks, then the clock.
 
     Raises:
-        PlayFailed: tools are not offered, a call fails, or nothing is ever predicted.
+        CallFailed: tools are not offered, a call fails, or nothing is ever predicted.
     """
     settings = _settings(plan.folder, play)
     silent = {"predictions": "off"}
+    offered = set(_offered(play).values())
     async with supervised(settings, plan.say):
         off = beside(settings, plan.folder / "silent", "pml_silent")
         off = off.model_copy(update={"speculation": off.speculation.model_copy(update=silent)})
         async with (
             supervised(off, plan.say),
-            _through(settings, play) as client,
-            _through(off, play) as other,
+            through_pml(settings, offered) as client,
+            through_pml(off, offered) as other,
         ):
             plan.say("training")
             trained = await asyncio.to_thread(_trained, settings, play)
@@ -190,7 +182,11 @@ def server_file(play: Play) -> bytes:
         {"name": tool, "reads": reads, "input_schema": play.schemas[tool]}
         for tool, reads in play.reads.items()
     ]
-    results = {key_of(each).decode(): given(each) for session in play.sessions for each in session.made}
+    results = {
+        key_of(each.name, each.arguments).decode(): given(each)
+        for session in play.sessions
+        for each in session.made
+    }
     return orjson.dumps({"seed": play.seed, "median_s": MEDIAN_S, "tools": tools, "results": results})
 
 
@@ -206,38 +202,6 @@ def _trained(settings: Settings, play: Play) -> Trained:
     )
     wish = Wish(seed=play.seed, test_share=0.05)
     return train(source, WordLlamaEmbedding(), settings.models_folder, wish, Phases())
-
-
-@asynccontextmanager
-async def _through(settings: Settings, play: Play) -> AsyncIterator[Client]:
-    """A client of `pml mcp` that has all recorded tools.
-
-    Raises:
-        PlayFailed: they are not offered.
-    """
-    environment = {**os.environ, **settings.environment()}
-    command = ["-m", "pml.streams.cli", "mcp", "--tools", "proxy"]
-    wanted = set(_offered(play).values())
-    server = StdioServerParameters(command=sys.executable, args=command, env=environment)
-    async with Client(server) as client:
-        try:
-            async with asyncio.timeout(LISTED_S):
-                while not wanted <= await _listed(client):
-                    await asyncio.sleep(0.2)
-        except TimeoutError:
-            raise PlayFailed(f"not all tools are offered after {LISTED_S:g} s") from None
-        yield client
-
-
-async def _listed(client: Client) -> set[str]:
-    names: set[str] = set()
-    cursor = None
-    while True:
-        page = await client.list_tools(cursor=cursor)
-        names |= {tool.name for tool in page.tools}
-        cursor = page.next_cursor
-        if cursor is None:
-            return names
 
 
 def _offered(play: Play) -> dict[str, str]:
@@ -258,7 +222,7 @@ async def _warm(settings: Settings, client: Client, play: Play) -> None:
                 await answered_by_model
         except TimeoutError:
             answered_by_model.cancel()
-            raise PlayFailed(f"the model answered nothing within {ANSWERED_S:g} s") from None
+            raise CallFailed(f"the model answered nothing within {ANSWERED_S:g} s") from None
 
 
 async def _by_a_model(made: EventConsumer) -> None:
@@ -308,7 +272,7 @@ async def _alone(client: Client, names: dict[str, str], session: Session) -> flo
         await asyncio.sleep(thought_s)
         answer = await client.call_tool(names[f"{SERVER}:{call.name}"], dict(call.arguments), meta=meta)
         if answer.is_error or answer.structured_content != given(call):
-            raise PlayFailed(f"{call.name} answered {answer.content!r:.300}")
+            raise CallFailed(f"{call.name} answered {answer.content!r:.300}")
     return time.perf_counter() - began
 
 
@@ -347,7 +311,7 @@ def _guess(play: Play, task: Task, confidence: float) -> Guess:
     arguments = {
         name: value.value for name, value in task.arguments.items() if isinstance(value, LiteralValue)
     }
-    key = key_of(Past(tool, arguments, None))
+    key = key_of(tool, arguments)
     return Guess(tool, key, confidence, play.reads.get(tool, False), drawn_s(play.seed, key))
 
 
@@ -356,8 +320,8 @@ def _figures(
 ) -> tuple[list[Figure], dict[str, Any]]:
     calls = [play.calls(session) for session in play.sessions]
     rules = Rules(threshold, ASKED_S, ANSWER_S)
-    on = _sum([played(each, after, rules) for each, after in zip(calls, guesses, strict=True)])
-    off, best = _sum(list(map(unpredicted, calls))), _sum(list(map(oracle, calls)))
+    on = Account.total(played(each, after, rules) for each, after in zip(calls, guesses, strict=True))
+    off, best = Account.total(map(unpredicted, calls)), Account.total(map(oracle, calls))
     with_them, without = sides
     figures = [
         Figure("a session with predictions ÷ without, stack", "s", (with_them.wall_s,), (without.wall_s,)),
@@ -376,13 +340,6 @@ def _figures(
         "share of the oracle, stack": round((without.wall_s - with_them.wall_s) / gain, 3) if gain else None,
         "share of the oracle, clock": round((off.wall_s - on.wall_s) / gain, 3) if gain else None,
     }
-
-
-def _sum(accounts: Sequence[Account]) -> Account:
-    found = Account()
-    for each in accounts:
-        found.add(each)
-    return found
 
 
 if __name__ == "__main__":

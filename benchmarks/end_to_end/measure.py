@@ -87,8 +87,8 @@ def row_of(held: Sequence[Held], rules: Rules) -> dict[str, Any]:
     """What came of all folds, beside nothing predicted and beside the oracle."""
     sittings = [each for fold in held for each in fold.sittings[RANKER]]
     scale = Scale(
-        _sum([unpredicted(each.calls) for each in sittings]),
-        _sum([oracle(each.calls) for each in sittings]),
+        Account.total(unpredicted(each.calls) for each in sittings),
+        Account.total(oracle(each.calls) for each in sittings),
         sum(call.safe for each in sittings for call in each.calls[1:]),
     )
     return {
@@ -150,7 +150,7 @@ def _side(held: Sequence[Sequence[Sitting]], rules: Rules, scale: Scale) -> dict
 def chosen_threshold(sittings: Sequence[Sitting], rules: Rules) -> float:
     """The threshold with the shortest wall clock of those that waste little enough; the highest of equals."""
     sums = {
-        each: _sum([sitting.played(replace(rules, threshold=each)) for sitting in sittings])
+        each: Account.total(sitting.played(replace(rules, threshold=each)) for sitting in sittings)
         for each in THRESHOLDS
     }
     sparing = {each: account for each, account in sums.items() if account.waste <= WASTE_AIMED}
@@ -195,10 +195,3 @@ def _held(
 def _some(rows: Rows, most: int, seed: int) -> list[int]:
     drawn = np.random.default_rng(seed).permutation(rows)[:most]
     return sorted(drawn.tolist())
-
-
-def _sum(accounts: Sequence[Account]) -> Account:
-    found = Account()
-    for each in accounts:
-        found.add(each)
-    return found

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from benchmarks.end_to_end.clock import Call
+from benchmarks.end_to_end.clock import Call, key_of
 from benchmarks.end_to_end.foreseen import SERVER, Recorded
 from benchmarks.end_to_end.times import drawn_s
 from benchmarks.learning.argument_sets import argument_set
@@ -19,7 +19,6 @@ from pml.processors.learning.judging import FOLDS
 from pml.processors.learning.known_sessions import KnownSession
 from pml.processors.learning.scene import Past
 from pml.processors.learning.splits import folds
-from pml.schemas.canonical import canonical_json
 from pml.streams.learning.data_sets import recorded, rows_of
 
 
@@ -31,6 +30,11 @@ class Session:
     made: tuple[Past, ...]
     thoughts_s: tuple[float, ...]
     request: str
+
+    @property
+    def keys(self) -> tuple[bytes, ...]:
+        """What each call's result is kept under."""
+        return tuple(key_of(each.name, each.arguments) for each in self.made)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,9 +49,10 @@ class Play:
 
     def calls(self, session: Session) -> tuple[Call, ...]:
         """The session as the clock plays it."""
+        told = zip(session.made, session.keys, session.thoughts_s, strict=True)
         return tuple(
-            Call(each.name, key_of(each), self.reads[each.name], drawn_s(self.seed, key_of(each)), thought_s)
-            for each, thought_s in zip(session.made, session.thoughts_s, strict=True)
+            Call(each.name, key, self.reads[each.name], drawn_s(self.seed, key), thought_s)
+            for each, key, thought_s in told
         )
 
 
@@ -93,7 +98,8 @@ def _agreeing(sessions: Sequence[Session]) -> list[Session]:
     results: dict[bytes, bytes] = {}
     found = []
     for session in sessions:
-        own = {key_of(each): orjson.dumps(each.result, option=orjson.OPT_SORT_KEYS) for each in session.made}
+        given_back = [orjson.dumps(each.result, option=orjson.OPT_SORT_KEYS) for each in session.made]
+        own = dict(zip(session.keys, given_back, strict=True))
         if all(results.get(key, told) == told for key, told in own.items()):
             results |= own
             found.append(session)
@@ -109,8 +115,3 @@ def given(call: Past) -> dict[str, Any]:
         if call.result is None
         else {"value": call.result}
     )
-
-
-def key_of(call: Past) -> bytes:
-    """Tool and arguments, as the server is asked."""
-    return canonical_json([call.name, dict(call.arguments)])

@@ -19,8 +19,8 @@ import uvloop
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
+from benchmarks.end_to_end.clock import key_of
 from benchmarks.end_to_end.times import drawn_s
-from pml.schemas.canonical import canonical_json
 
 
 def tool(told: dict[str, Any]) -> types.Tool:
@@ -41,7 +41,7 @@ async def serve(recorded: dict[str, Any]) -> None:
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(context: Any, parameters: types.CallToolRequestParams) -> types.CallToolResult:
-        key = canonical_json([parameters.name, parameters.arguments or {}])
+        key = key_of(parameters.name, parameters.arguments or {})
         await asyncio.sleep(drawn_s(recorded["seed"], key, recorded["median_s"]))
         given = recorded["results"].get(key.decode(), {})
         return types.CallToolResult(content=[], structured_content=given)

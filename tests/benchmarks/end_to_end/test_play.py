@@ -10,9 +10,9 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
+from benchmarks.end_to_end.clock import key_of
 from benchmarks.end_to_end.live import server_file
-from benchmarks.end_to_end.play import Play, given, key_of, play_of
-from pml.processors.learning.scene import Past
+from benchmarks.end_to_end.play import Play, given, play_of
 from tests.streams.learning.recorded_sets import row, written
 
 TOOLS = ["look_up", "list_all", "send"]
@@ -44,13 +44,13 @@ def test_a_call_has_one_result_for_all(play: Play) -> None:
     results: dict[bytes, object] = {}
     for session in play.sessions:
         for each in session.made:
-            assert results.setdefault(key_of(each), given(each)) == given(each)
+            assert results.setdefault(key_of(each.name, each.arguments), given(each)) == given(each)
 
 
 async def test_a_server_gives_what_was_recorded(play: Play, tmp_path: Path) -> None:
     quick = tmp_path / "recorded.json"
     told = orjson.loads(server_file(play))
-    told["results"][key_of(Past("look_up", {"name": "ada"}, None)).decode()] = {"id": 7}
+    told["results"][key_of("look_up", {"name": "ada"}).decode()] = {"id": 7}
     quick.write_bytes(orjson.dumps(told | {"median_s": 0.0}))
     server = StdioServerParameters(
         command=sys.executable, args=["-m", "benchmarks.servers.recorded", str(quick)]
