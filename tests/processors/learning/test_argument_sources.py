@@ -72,11 +72,14 @@ def test_what_is_done_again_and_again_confirms_what_names_it(times: int) -> None
 
 
 def test_one_session_confirms_nothing() -> None:
-    asked = "look for 'thing 1' now; be quick"
-    known = ArgumentSources.fit([session(1)], [[asked] * 3], SCHEMAS)
-    guesses = [guess for name in SCHEMAS for guess in known.guesses(name, session(1)[:1], asked)]
-    assert guesses
-    assert all(guess.confidence < 0.5 for guess in guesses)
+    """What was weighed of it alone names its own values each time."""
+    asked = "look around, then tell me what a.txt says"
+    listed = Past("files:list", {"path": "."}, {"path": ".", "entries": [{"path": "a.txt"}]})
+    read = Past("files:read", {"path": "a.txt"}, {"text": "a file"})
+    schemas = {"files:read": {"properties": {"path": {"type": "string"}}, "required": ["path"]}}
+    known = ArgumentSources.fit([[listed, read]], [["", asked]], schemas)
+    (guess,) = known.guesses("files:read", [listed], asked, 1)
+    assert guess.confidence < 0.5
 
 
 def test_a_tool_that_was_never_called_and_tells_no_parameters_is_not_trusted() -> None:
