@@ -64,8 +64,8 @@ class Recall:
         known: Beginnings = defaultdict(Counter)
         for key, item in _questions(sessions):
             known[key][item] += 1
-        scores, right, asked, hits = _left_one_out(known)
-        if len(scores) < CASES_LEAST:
+        cases, asked, hits = _left_one_out(known)
+        if sum(case.times for case in cases) < CASES_LEAST:
             return None
         often = {key: told for key, told in known.items() if told.total() >= SESSIONS_LEAST}
         kept = sorted(sorted(often, key=lambda key: (-often[key].total(), key))[:KEYS_MOST])
@@ -76,13 +76,15 @@ class Recall:
             starts=np.cumsum([0, *map(len, named)], dtype=np.int64),
             items=np.array([item for each in named for item, _ in each], dtype=np.int64),
             counts=np.array([count for each in named for _, count in each], dtype=np.int64),
-            curve=Isotonic.fit(scores, right),
+            curve=_calibrated(cases),
             asked=asked,
             right=hits,
         )
 
     def after(self, history: Sequence[str], text: str) -> Mapping[int, float]:
         """How likely each number of the vocabulary, or `END`, comes next; nothing where none had gone so."""
+        if len(history) >= HISTORY_MOST:
+            return {}
         key = _key(history, text)
         place = int(np.searchsorted(self.keys, key))
         if place == len(self.keys) or self.keys[place] != key:
@@ -141,25 +143,36 @@ def agreed(
 
 
 def _questions(sessions: Sessions) -> Iterator[tuple[int, int]]:
-    """Of each session after each element: its beginning so far, and what came next or `END`."""
+    """Of each session after each element: its beginning so far, and what came next or `END`.
+
+    Who asks remembers `HISTORY_MOST` elements: of so many nobody knows whether the session began with them.
+    """
     traces, vocabulary = sessions.traces, sessions.vocabulary
     for begin, end in zip(traces.offsets[:-1].tolist(), traces.offsets[1:].tolist(), strict=True):
         names = [vocabulary.name(item) or "" for item in traces.items[begin:end].tolist()]
-        for place in range(begin + 1, end + 1):
+        for place in range(begin + 1, min(end + 1, begin + HISTORY_MOST)):
             row = int(traces.texts[min(place, end - 1)])
             text = "" if row == NO_TEXT else sessions.texts[row]
             yield _key(names[: place - begin], text), int(traces.items[place]) if place < end else END
 
 
 def _key(history: Sequence[str], text: str) -> int:
-    return key_hash([list(history[-HISTORY_MOST:]), text[:REQUEST_CHARACTERS_MAX]])
+    return key_hash([list(history), text[:REQUEST_CHARACTERS_MAX]])
 
 
-def _left_one_out(known: Beginnings) -> tuple[NDArray[np.float64], NDArray[np.bool_], int, int]:
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """What other sessions said of an item (`score`), whether it came, and for how many sessions."""
+
+    score: float
+    right: bool
+    times: int
+
+
+def _left_one_out(known: Beginnings) -> tuple[list[_Case], int, int]:
     """What the other sessions of a beginning say of each item, and whether it came, for each session there;
     how many were asked, and in how many the likeliest came."""
-    scores: list[float] = []
-    right: list[bool] = []
+    cases: list[_Case] = []
     asked = hits = 0
     for told in known.values():
         total = told.total()
@@ -169,7 +182,13 @@ def _left_one_out(known: Beginnings) -> tuple[NDArray[np.float64], NDArray[np.bo
             others = told - Counter({came: 1})
             asked += times
             hits += times * (max(sorted(others), key=lambda item: others[item]) == came)
-            for item, count in others.items():
-                scores += [count / total] * times
-                right += [item == came] * times
-    return np.array(scores), np.array(right, dtype=np.bool_), asked, hits
+            cases += [_Case(count / total, item == came, times) for item, count in others.items()]
+    return cases, asked, hits
+
+
+def _calibrated(cases: Sequence[_Case]) -> Isotonic:
+    return Isotonic.fit(
+        np.array([case.score for case in cases]),
+        np.array([case.right for case in cases]),
+        np.array([float(case.times) for case in cases]),
+    )

@@ -19,6 +19,7 @@ from pml.processors.learning.model import NextModel, fitted
 from pml.processors.learning.recall import CASES_LEAST, END, Recall, agreed
 from pml.processors.learning.scene import Past
 from pml.processors.memory.embedding import HashedNgrams
+from pml.schemas.prediction import HISTORY_MOST
 
 Told = tuple[str, tuple[str, ...]]
 
@@ -135,3 +136,13 @@ def test_a_learner_leaves_room_for_what_is_recalled() -> None:
     assert agreed(said, {}, 0.8) == [("a", pytest.approx(0.2)), ("b", pytest.approx(0.2))]
     assert agreed(said, {"b": 0.2}) == [("a", 0.6), ("b", 0.3)]
     assert agreed(said, {"a": 0.7, "b": 0.1}) == [("a", 0.7), ("b", 0.3)]
+
+
+def test_one_session_that_goes_round_in_circles_is_no_habit() -> None:
+    """What is remembered of a long session is no beginning, and its own repetitions are not others'."""
+    circles = [("go round", ("s:a",) * 40), *[(f"plan {number}", ("s:b", "s:c")) for number in range(5)]]
+    assert Recall.fit(as_sequences(known(circles), {})) is None
+    found = Recall.fit(as_sequences(known([*circles, *FLOWS * 3, circles[0]]), {}))
+    assert found is not None
+    assert found.after(("s:a",) * 5, "go round")
+    assert found.after(("s:a",) * HISTORY_MOST, "go round") == {}
