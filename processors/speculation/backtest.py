@@ -109,30 +109,22 @@ class Backtest:
 Answer = Callable[[PredictRequest], PredictAnswer]
 
 
-def backtest(
-    sessions: Sequence[Sequence[PlayedRun]],
-    answer: Answer,
-    terms: Terms,
-    looked_at: Callable[[], None] = lambda: None,
-) -> Backtest:
-    """Ask a model about each session, run by run.
-
-    Args:
-        sessions: of each the runs in the order in which they ended.
-        answer: the model, as it serves.
-        looked_at: called after each session.
-    """
-    return backtests(sessions, answer, [terms], looked_at)[0]
-
-
 def backtests(
     sessions: Sequence[Sequence[PlayedRun]],
     answer: Answer,
     terms: Sequence[Terms],
     looked_at: Callable[[], None] = lambda: None,
 ) -> list[Backtest]:
-    """As `backtest`, under each of several terms. The model, which takes longest, is asked once for all: what
-    it is asked is what happened then, and not what would have begun."""
+    """Ask a model about each session, run by run: what would have come of it under each of several terms.
+
+    The model, which takes longest, is asked once for all: what it is asked is what happened then, and not
+    what would have begun.
+
+    Args:
+        sessions: of each the runs in the order in which they ended.
+        answer: the model, as it serves.
+        looked_at: called after each session.
+    """
     found = [Backtest(sessions=len(sessions)) for _ in terms]
     for session in sessions:
         told: list[_Told] = []

@@ -31,7 +31,7 @@ def print_manifest(manifest: Mapping[str, Any]) -> None:
     if recalled := manifest.get("recalled"):
         typer.echo(
             f"recalled: {recalled['right'] / recalled['questions']:.0%} right in {recalled['questions']} "
-            "questions of sessions that others had begun word for word the same"
+            "questions of sessions that others had begun with the same elements and text"
         )
     if calls := manifest.get("call_success"):
         _print_calls(calls)

@@ -16,7 +16,6 @@ from pml.processors.speculation.backtest import (
     Backtest,
     Terms,
     ToolAccount,
-    backtest,
     backtests,
     best_threshold,
 )
@@ -70,7 +69,7 @@ def held_against(turns: Sequence[Turn], budget: Budget = BUDGETS["normal"]) -> B
     """What a backtest says of a session."""
     runs = played(turns)
     terms = Terms(THRESHOLD, budget, catalog(), {READ: 100.0, SEARCH: 100.0} | paces([runs]))
-    return backtest([runs], answers(*(turn.named for turn in turns)), terms)
+    return backtests([runs], answers(*(turn.named for turn in turns)), [terms])[0]
 
 
 def right(turns: Sequence[Turn]) -> list[Turn]:
@@ -122,7 +121,7 @@ def test_a_run_that_begins_before_the_last_one_ended_is_not_predicted() -> None:
     first, second = played([Turn(READ, "a", 0, 80), Turn(READ, "b", 1, 80)])
     runs = [first, PlayedRun(second.element, "", first.started_ms, second.ended_ms, second.calls)]
     terms = Terms(THRESHOLD, BUDGETS["normal"], catalog(), {})
-    found = backtest([runs], answers(()), terms)
+    (found,) = backtests([runs], answers(()), [terms])
     assert (found.asked, found.withheld) == (1, {"overtaken": 1})
 
 
@@ -152,7 +151,7 @@ def test_a_capability_goes_on_with_what_its_first_call_really_gave(
     second = PlayedRun(element, "", first.ended_ms + 100, first.ended_ms + 200, calls)
     terms = Terms(THRESHOLD, BUDGETS["normal"], catalog(), {})
     said = iter([whole(), PredictAnswer(learner="markov_1")])
-    found = backtest([[first, second]], lambda request: next(said), terms)
+    (found,) = backtests([[first, second]], lambda request: next(said), [terms])
     assert (found.total.begun, found.total.hits, found.unknown) == counts
     assert (found.asked, found.right) == (2, 1)
 
@@ -236,7 +235,7 @@ def test_several_terms_come_to_what_each_comes_to_alone(sessions: list[list[Turn
     ]
     looked_at: list[int] = []
     together = backtests(runs, answers(*named), terms, lambda: looked_at.append(1))
-    assert together == [backtest(runs, answers(*named), each) for each in terms]
+    assert together == [backtests(runs, answers(*named), [each])[0] for each in terms]
     assert len(looked_at) == len(sessions)
 
 
