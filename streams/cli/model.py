@@ -63,8 +63,7 @@ def show(model_id: ModelId, json: Json = False) -> None:
     """
     from pml.streams.learning.kept_backtests import latest_backtest
     from pml.streams.learning.listing import lived
-    from pml.streams.learning.manifests import read_manifest
-    from pml.streams.learning.promotion import tenant_of
+    from pml.streams.learning.manifests import read_manifest, tenant_of
 
     settings = load_settings()
     manifest = read_manifest(settings.models_folder, model_id)

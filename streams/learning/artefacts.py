@@ -24,11 +24,13 @@ from pml.streams.learning.manifests import (
     model_name,
     put,
     read_manifest,
+    tenant_of,
 )
 
 FORMAT_VERSION = 1
 # What is read into memory where it serves.
 BYTES_MAX = 512 * 1024 * 1024
+_TENANT = "tenant"
 
 
 class ModelUnfit(PMLError):
@@ -38,7 +40,8 @@ class ModelUnfit(PMLError):
 
 
 def write(folder: Path, model: NextModel, manifest: Mapping[str, Any]) -> str:
-    """Keep a model; its id. The same model has the same id, and the manifest that was there first stays.
+    """Keep a model; its id. The same model of a tenant has the same id, and the manifest that was there first
+    stays.
 
     Args:
         folder: is made where it is not there.
@@ -48,7 +51,7 @@ def write(folder: Path, model: NextModel, manifest: Mapping[str, Any]) -> str:
         ModelUnfit: it is too large.
         ConfigurationError: the folder cannot be written.
     """
-    told = model_bytes(model)
+    told = model_bytes(model, tenant_of(manifest))
     if len(told) > BYTES_MAX:
         raise ModelUnfit(
             f"the model has {len(told)} bytes, more than {BYTES_MAX}: train it on a shorter time"
@@ -75,7 +78,7 @@ def load(folder: Path, model_id: str, embedding: Embedding) -> tuple[NextModel, 
 
     Raises:
         NoSuchModel: it is not in the folder.
-        ModelDamaged: it is not what was written.
+        ModelDamaged: it is not what was written, or not whose its manifest says.
         ModelUnfit: it was fitted with another embedding, or by a release whose models this one cannot read.
     """
     manifest, file = read_manifest(folder, model_id), arrays_file(folder, model_id)
@@ -89,15 +92,21 @@ def load(folder: Path, model_id: str, embedding: Embedding) -> tuple[NextModel, 
         raise ModelDamaged(f"{file} is not what was written: train again, or restore it from a backup")
     try:
         with np.load(io.BytesIO(told), allow_pickle=False) as stored:
-            return NextModel.from_arrays(dict(stored), embedding), manifest
+            arrays = dict(stored)
+            if str(arrays.pop(_TENANT, "")) != tenant_of(manifest):
+                raise ModelDamaged(f"{model_id} is not the tenant's that its manifest names: train it again")
+            return NextModel.from_arrays(arrays, embedding), manifest
     except (ValueError, zipfile.BadZipFile) as error:
         raise ModelUnfit(f"{model_id} cannot serve: {error}", model_id=model_id) from None
 
 
-def model_bytes(model: NextModel) -> bytes:
-    """The arrays of a model as npz; the same model always gives the same bytes."""
+def model_bytes(model: NextModel, tenant: str) -> bytes:
+    """The arrays of a model as npz, and whose it is; the same model of a tenant always gives the same bytes.
+
+    Tenants whose sessions are alike train the same arrays, and each has a model of its own.
+    """
     stream = io.BytesIO()
-    arrays: dict[str, Any] = model.to_arrays()
+    arrays: dict[str, Any] = {_TENANT: np.array(tenant), **model.to_arrays()}
     np.savez_compressed(stream, **arrays)
     return stream.getvalue()
 

@@ -21,7 +21,7 @@ from pml.schemas.prediction import PredictAnswer, PredictRequest
 from pml.schemas.times import to_rfc3339
 from pml.streams.catalog_topic import Records
 from pml.streams.learning.artefacts import load
-from pml.streams.learning.promotion import tenant_of
+from pml.streams.learning.manifests import tenant_of
 from pml.streams.learning.serving import Served, answered
 from pml.streams.orchestrator.role import policy
 from pml.streams.settings import Settings

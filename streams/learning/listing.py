@@ -8,8 +8,8 @@ from typing import Any
 
 from pml.schemas.errors import BrokerUnavailable
 from pml.streams.catalog_topic import Records, read_catalog
-from pml.streams.learning.manifests import list_manifests
-from pml.streams.learning.promotion import live_of, promoted_of, tenant_of
+from pml.streams.learning.manifests import list_manifests, tenant_of
+from pml.streams.learning.promotion import live_of, promoted_of
 from pml.streams.settings import Settings
 
 

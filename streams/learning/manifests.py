@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from pml.schemas.errors import ConfigurationError, PMLError
+from pml.schemas.identifiers import DEFAULT_TENANT
 
 _ID = re.compile(r"mdl_[0-9a-f]{12}")
 _ID_DIGITS = 12
@@ -61,6 +63,11 @@ def list_manifests(folder: Path) -> list[Manifest]:
     found = sorted(file.stem for file in folder.glob("mdl_*.json") if _ID.fullmatch(file.stem))
     read = [read_manifest(folder, model_id) for model_id in found]
     return sorted(read, key=lambda manifest: str(manifest.get("created_at", "")), reverse=True)
+
+
+def tenant_of(manifest: Mapping[str, Any]) -> str:
+    """Whose sessions a model was trained on, and whom alone it serves: it knows their values."""
+    return manifest.get("data", {}).get("tenant") or DEFAULT_TENANT
 
 
 def model_name(digest: str) -> str:

@@ -8,11 +8,10 @@ from typing import Any
 
 from pml.schemas.catalog import CatalogRecord, ModelLive, ModelRecord
 from pml.schemas.errors import Refused
-from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.schemas.times import to_rfc3339
 from pml.streams.catalog_topic import Records, publish, read_catalog
 from pml.streams.learning.kept_backtests import latest_backtest
-from pml.streams.learning.manifests import read_manifest
+from pml.streams.learning.manifests import read_manifest, tenant_of
 from pml.streams.settings import Settings
 
 PREVIOUS_MOST = 10
@@ -67,11 +66,6 @@ async def roll_back(settings: Settings, principal: str, tenant: str) -> ModelRec
     return await publish_model(
         settings, tenant, record_of(manifest, principal, tuple(others)).model_copy(update=told)
     )
-
-
-def tenant_of(manifest: Mapping[str, Any]) -> str:
-    """Whose sessions a model was trained on, and whom alone it serves: it knows their values."""
-    return manifest["data"].get("tenant") or DEFAULT_TENANT
 
 
 def record_of(manifest: Mapping[str, Any], principal: str, previous: tuple[str, ...]) -> ModelRecord:

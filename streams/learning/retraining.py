@@ -19,8 +19,8 @@ from pml.streams.catalog_topic import read_catalog
 from pml.streams.clock import Clock
 from pml.streams.connection import store_url
 from pml.streams.learning.limited import MIB, Ended, Limits, TrainingFailed, run_limited
-from pml.streams.learning.manifests import Manifest, list_manifests
-from pml.streams.learning.promotion import promote, promoted_of, tenant_of
+from pml.streams.learning.manifests import Manifest, list_manifests, tenant_of
+from pml.streams.learning.promotion import promote, promoted_of
 from pml.streams.settings import Settings
 
 # How often new traces are counted, and how long a wait is at most: clocks are set, machines sleep.

@@ -12,7 +12,13 @@ from pml.processors.memory.embedding import HashedNgrams
 from pml.schemas.errors import ConfigurationError
 from pml.streams.learning import artefacts
 from pml.streams.learning.artefacts import ModelUnfit
-from pml.streams.learning.manifests import ModelDamaged, NoSuchModel, list_manifests, read_manifest
+from pml.streams.learning.manifests import (
+    ModelDamaged,
+    NoSuchModel,
+    list_manifests,
+    read_manifest,
+    tenant_of,
+)
 from tests.processors.learning.small_sessions import drawn_sessions
 
 EMBEDDING = HashedNgrams()
@@ -42,6 +48,23 @@ def test_the_same_model_keeps_its_first_manifest_and_others_are_listed_newest_fi
     assert artefacts.write(tmp_path, model(), {"created_at": "2026-11-23T11:00:00Z"}) == first
     later = artefacts.write(tmp_path, model(2), {"created_at": "2026-11-23T10:00:00Z"})
     assert [each["model_id"] for each in list_manifests(tmp_path)] == [later, first]
+
+
+def test_tenants_whose_sessions_are_alike_have_models_of_their_own(tmp_path: Path) -> None:
+    whose = {name: artefacts.write(tmp_path, model(), {"data": {"tenant": name}}) for name in ("one", "two")}
+    assert whose["one"] != whose["two"]
+    assert {name: tenant_of(read_manifest(tmp_path, model_id)) for name, model_id in whose.items()} == {
+        "one": "one",
+        "two": "two",
+    }
+
+
+def test_a_manifest_that_names_another_tenant_is_damaged(tmp_path: Path) -> None:
+    model_id = artefacts.write(tmp_path, model(), {"data": {"tenant": "one"}})
+    file = tmp_path / f"{model_id}.json"
+    file.write_bytes(file.read_bytes().replace(b'"one"', b'"two"'))
+    with pytest.raises(ModelDamaged, match="tenant"):
+        artefacts.load(tmp_path, model_id, EMBEDDING)
 
 
 def test_another_byte_is_another_model(tmp_path: Path) -> None:
