@@ -11,14 +11,15 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import orjson
+import uuid_utils
 
 from pml.schemas.errors import WaitedTooLong
 from pml.schemas.events import PredictionMade, SpeculationStarted, TaskCompleted
-from pml.schemas.identifiers import DEFAULT_TENANT
+from pml.schemas.identifiers import session_key
 from pml.streams.client import EventConsumer, IntentProducer, ResultReader
 from pml.streams.demo.learning_report import LearningReport, Way, WayPlayed
 from pml.streams.demo.play import until_stored
@@ -37,11 +38,15 @@ TRAINING_TIMEOUT_S = 300
 # The first question makes a bridge import and load a model: seconds, where a machine is busy.
 ANSWER_TIMEOUT_S = 30
 WARM_UPS_MOST = 4
-EVERYWHERE = chosen_context(DEFAULT_TENANT, None, None, None)
 PREDICTED = ("speculation", "joined")
 KINDS_COUNTED = (SpeculationStarted.TYPE, TaskCompleted.TYPE, PredictionMade.TYPE)
 
 Say = Callable[[str], None]
+
+
+def new_tenant() -> str:
+    """A tenant that nobody has been."""
+    return f"demo-{uuid_utils.uuid4().hex[:12]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,8 @@ class Plan:
     """How many sessions are recorded and how many are then played; the rest is told in the report.
 
     `threshold`: an override of the confidence at which calls begin; `latency_ms`: see `Stage`; `thinks_s`:
-    how long the agent that plays thinks before each workflow but the first.
+    how long the agent that plays thinks before each workflow but the first; `tenant`: whose the sessions are,
+    one of their own, so that no earlier demo is trained on and no model of this one serves anybody else.
     """
 
     recorded: int
@@ -58,6 +64,7 @@ class Plan:
     threshold: float | None = None
     latency_ms: int = 0
     thinks_s: float = THINKS_S
+    tenant: str = field(default_factory=new_tenant)
 
 
 async def learn(stage: Stage, plan: Plan, say: Say) -> LearningReport:
@@ -76,7 +83,7 @@ async def learn(stage: Stage, plan: Plan, say: Say) -> LearningReport:
             IntentProducer(stage.settings) as producer,
             ResultReader(stage.settings) as results,
         ):
-            player = Player(stage.settings, producer, results)
+            player = Player(stage.settings, plan.tenant, producer, results)
             return await _learn(player, plan, sessions, say)
 
 
@@ -91,7 +98,8 @@ async def _learn(player: Player, plan: Plan, sessions: Sequence[DemoSession], sa
     say(f"training the best baseline, {model['baseline']}")
     baseline = await _trained(settings, plan, model["baseline"])
     if plan.threshold is not None:
-        await publish_override(settings, EVERYWHERE, plan.threshold, PRINCIPAL)
+        everywhere = chosen_context(plan.tenant, None, None, None)
+        await publish_override(settings, everywhere, plan.threshold, PRINCIPAL)
     held_out = sessions[plan.recorded :]
     ways: list[WayPlayed] = []
     for way, manifest in (("no prediction", None), ("baseline", baseline), ("model", model)):
@@ -110,7 +118,7 @@ async def _trained(settings: Settings, plan: Plan, learner: str | None = None) -
     wanted = ("--learner", learner) if learner else ()
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "pml.streams.cli", "train", "--no-promote", "--json"),
-        *("--seed", str(plan.seed), *wanted),
+        *("--tenant", plan.tenant, "--seed", str(plan.seed), *wanted),
         env={**os.environ, **settings.environment()},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -143,8 +151,8 @@ async def _played(
         outcomes.append(came_to)
     # What is begun after the last workflow counts as waste, as after any other.
     await asyncio.sleep(plan.thinks_s)
-    names = {f"{way.key}-{number}" for number in range(1, len(held_out) + 1)}
-    counted = await _counted(player.settings, names)
+    keys = {session_key(plan.tenant, f"{way.key}-{number}") for number in range(1, len(held_out) + 1)}
+    counted = await _counted(player.settings, keys)
     return WayPlayed(way, tuple(waited_ms), tuple(outcomes), *counted)
 
 
@@ -171,7 +179,9 @@ async def _model_asked(player: Player, session_id: str) -> str | None:
     with suppress(TimeoutError):
         async with (
             asyncio.timeout(ANSWER_TIMEOUT_S),
-            EventConsumer(player.settings, session_id=session_id, types=(PredictionMade.TYPE,)) as events,
+            EventConsumer(
+                player.settings, session_id=session_id, tenant=player.tenant, types=(PredictionMade.TYPE,)
+            ) as events,
         ):
             async for event in events:
                 if event.run_id == player.run_ids[-1] and isinstance(event.data, PredictionMade):
@@ -179,13 +189,13 @@ async def _model_asked(player: Player, session_id: str) -> str | None:
     return None
 
 
-async def _counted(settings: Settings, names: set[str]) -> tuple[int, int, int, tuple[float, ...]]:
+async def _counted(settings: Settings, keys: set[bytes]) -> tuple[int, int, int, tuple[float, ...]]:
     """Calls of these sessions, those begun because they were predicted, those served so, and thresholds."""
     calls = begun = hits = 0
     thresholds: list[float] = []
     async with EventConsumer(settings, until_end=True, types=KINDS_COUNTED) as events:
         async for event in events:
-            if event.session_id not in names:
+            if session_key(event.tenant, event.session_id) not in keys:
                 continue
             if isinstance(event.data, SpeculationStarted):
                 begun += event.data.kind == "prediction"

@@ -131,6 +131,7 @@ def _remarks(report: LearningReport) -> list[Text]:
             f"Each call of the files server takes {plan['latency_ms']} ms longer than it would here.", "dim"
         ),
         Text(f"The threshold is {threshold}; wasted: begun, and of no use to anybody.", "dim"),
+        Text(f"Sessions and models are the tenant {plan['tenant']}'s; they serve nobody else.", "dim"),
     ]
     if _moved(report):
         told.append(

@@ -20,8 +20,11 @@ PRINCIPAL = "demo"
 class Player:
     """Plays sessions, one after another, as an agent does that waits for each answer and then thinks."""
 
-    def __init__(self, settings: Settings, producer: IntentProducer, results: ResultReader) -> None:
-        self.settings, self._producer, self._results = settings, producer, results
+    def __init__(
+        self, settings: Settings, tenant: str, producer: IntentProducer, results: ResultReader
+    ) -> None:
+        self.settings, self.tenant = settings, tenant
+        self._producer, self._results = producer, results
         self.run_ids: list[str] = []
 
     async def play(
@@ -36,6 +39,7 @@ class Player:
             submission = await self._producer.start_run(
                 workflow.model_copy(update={"options": options}),
                 session_id=name,
+                tenant=self.tenant,
                 request=session.request,
                 principal=PRINCIPAL,
             )
