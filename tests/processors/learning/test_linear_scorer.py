@@ -7,29 +7,37 @@ from math import log
 import numpy as np
 import pytest
 
-from pml.processors.learning.linear_scorer import LinearScorer, slope, standardised
+from pml.processors.discovery.fitting import SHRINKAGE
+from pml.processors.learning.linear_scorer import LinearScorer, Loss, standardised
 from pml.processors.learning.softmax import NONE, shares
 
 
-def test_the_slope_is_that_of_the_loss() -> None:
+def test_slope_and_curvature_are_those_of_the_loss() -> None:
     generator = np.random.default_rng(1)
     rows = generator.normal(size=(6, 4, 3)).astype(np.float32)
     named = generator.random((6, 4)) < 0.8
     named[0] = False
-    right = np.array([int(np.argmax(each)) if each.any() else -1 for each in named])
+    right = np.array([int(np.argmax(each)) if each.any() else NONE for each in named])
     weights = generator.normal(size=3)
 
-    def loss(at: np.ndarray) -> float:
+    def twin(at: np.ndarray) -> float:
         total = 0.0
         for row, which, told in zip(rows.astype(float), named, right, strict=True):
             odds = np.exp(row @ at) * which
             total -= log((odds[told] if told != NONE else 1) / (1 + odds.sum()))
-        return total / len(rows) + 0.5 * 1e-3 * float(at @ at)
+        return total / len(rows) + 0.5 * SHRINKAGE * float(at @ at)
 
-    numeric = [(loss(weights + step) - loss(weights - step)) / 2e-5 for step in 1e-5 * np.eye(3)]
-    assert slope(weights, rows, named, right) == pytest.approx(numeric, abs=1e-4)
+    found = Loss(rows[named], named, right)
+    assert found.sloped(weights)[0] == pytest.approx(twin(weights), abs=1e-5)
+    steps = 1e-5 * np.eye(3)
+    numeric = [(twin(weights + step) - twin(weights - step)) / 2e-5 for step in steps]
+    assert found.sloped(weights)[1] == pytest.approx(numeric, abs=1e-4)
+    wider = 1e-2 * np.eye(3)
+    bent = [(found.sloped(weights + step)[1] - found.sloped(weights - step)[1]) / 2e-2 for step in wider]
+    assert found.curvature(weights) == pytest.approx(np.array(bent), abs=1e-3)
+    least = found.least()
+    assert all(twin(least) <= twin(least + step) for step in (*wider, *-wider))
     assert np.all(shares(rows @ weights, named).sum(axis=1) < 1)
-    assert slope(weights, rows[:0], named[:0], right[:0]).tolist() == [0, 0, 0]
 
 
 def test_standardised_features_end_with_ones() -> None:
