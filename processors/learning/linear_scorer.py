@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from pml.processors.discovery.fitting import SHRINKAGE
 from pml.processors.learning.candidates import fitting
@@ -97,16 +96,12 @@ class Loss:
         start = np.zeros(self.rows.shape[1])
         if not self.named.any():
             return start
-        return np.asarray(
-            minimize(
-                self.sloped,
-                start,
-                jac=True,
-                hess=self.curvature,
-                method="trust-exact",
-                options={"gtol": SETTLED, "maxiter": STEPS_MOST},
-            ).x
-        )
+        # Imported where it is needed: who only predicts does not wait for it.
+        from scipy.optimize import minimize
+
+        given = {"jac": True, "hess": self.curvature, "method": "trust-exact"}
+        options = {"gtol": SETTLED, "maxiter": STEPS_MOST}
+        return np.asarray(minimize(self.sloped, start, **given, options=options).x)
 
     def sloped(self, weights: Column) -> tuple[float, Column]:
         """The loss, and its slope, float64 [features + 1]: probability lies less where it should."""
