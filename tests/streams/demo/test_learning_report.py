@@ -9,7 +9,14 @@ from pml.streams.demo.comparison import Outcome, TaskResult
 from pml.streams.demo.learning_report import LearningReport, Way, WayPlayed, show
 
 MODEL = {"model_id": "mdl_1", "serves": "nearest", "baseline": "markov_1", "reason": "nearest is better"}
-PLAN = {"recorded": 40, "played": 1, "seed": 1, "threshold": None, "latency_ms": 300}
+PLAN = {
+    "recorded": 40,
+    "played": 1,
+    "seed": 1,
+    "threshold": None,
+    "latency_ms": 300,
+    "tenant": "demo-0f37a50dcf2e",
+}
 
 
 def played(name: str, value: Any, learner: str | None = None, begun: int = 0, hits: int = 0) -> WayPlayed:
@@ -41,6 +48,7 @@ def test_it_shows_hits_and_waste_side_by_side() -> None:
     text = printed(found)
     assert "model: nearest" in text
     assert "The threshold is as it is" in text
+    assert f"the tenant {PLAN['tenant']}'s; they serve nobody else" in text
     assert "Everything identical." in text
 
 
