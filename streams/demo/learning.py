@@ -15,12 +15,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import orjson
-import uuid_utils
 
 from pml.schemas.errors import WaitedTooLong
 from pml.schemas.events import PredictionMade, SpeculationStarted, TaskCompleted
 from pml.schemas.identifiers import session_key
-from pml.streams.client import EventConsumer, IntentProducer, ResultReader
+from pml.streams.client import EventConsumer, IntentProducer, ResultReader, new_id
 from pml.streams.demo.learning_report import LearningReport, Way, WayPlayed
 from pml.streams.demo.play import until_stored
 from pml.streams.demo.player import PRINCIPAL, Player
@@ -44,11 +43,6 @@ KINDS_COUNTED = (SpeculationStarted.TYPE, TaskCompleted.TYPE, PredictionMade.TYP
 Say = Callable[[str], None]
 
 
-def new_tenant() -> str:
-    """A tenant that nobody has been."""
-    return f"demo-{uuid_utils.uuid4().hex[:12]}"
-
-
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How many sessions are recorded and how many are then played; the rest is told in the report.
@@ -64,7 +58,7 @@ class Plan:
     threshold: float | None = None
     latency_ms: int = 0
     thinks_s: float = THINKS_S
-    tenant: str = field(default_factory=new_tenant)
+    tenant: str = field(default_factory=lambda: new_id("demo"))
 
 
 async def learn(stage: Stage, plan: Plan, say: Say) -> LearningReport:

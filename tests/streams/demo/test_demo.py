@@ -12,9 +12,10 @@ from typer.testing import CliRunner
 
 from pml.schemas.workflow import Workflow
 from pml.streams.cli.app import app
+from pml.streams.client import new_id
 from pml.streams.demo import programs as programs_module
 from pml.streams.demo import stage as stage_module
-from pml.streams.demo.learning import Plan, learn, new_tenant
+from pml.streams.demo.learning import Plan, learn
 from pml.streams.demo.programs import load_programs
 from pml.streams.demo.sessions import draw_sessions
 from pml.streams.demo.stage import Stage, load_workflows
@@ -80,7 +81,7 @@ async def test_sessions_are_played_alike_with_what_was_learned_and_without(tmp_p
     assert {way["calls"] for way in (plain, *predicted)} == {plain["calls"]}
     assert all(way["hits"] > 0 for way in predicted), report.as_dict()
     # What an earlier demo left in the same folder is neither trained on nor counted, and serves nobody here.
-    shorter = replace(plan, played=1, thinks_s=0.5, tenant=new_tenant())
+    shorter = replace(plan, played=1, thinks_s=0.5, tenant=new_id("demo"))
     again = await learn(Stage(settings, CHECKOUT), shorter, lambda text: None)
     assert again.differences == []
     (*_, last) = draw_sessions(shorter.recorded + shorter.played, shorter.seed)

@@ -15,7 +15,7 @@ PLAN = {
     "seed": 1,
     "threshold": None,
     "latency_ms": 300,
-    "tenant": "demo-0f37a50dcf2e",
+    "tenant": "demo_0f37a50dcf2e",
 }
 
 
