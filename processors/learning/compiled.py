@@ -23,9 +23,11 @@ def compiled_reordered(function: F) -> F:
     """As `compiled`; sums may be added up in another order, several terms at once. Not a number stays so.
 
     What is divided by 0 is infinite, as in NumPy: a loop that may raise is not done several terms at once.
+    It becomes part of whatever calls it. Left apart, a caller that was compiled just now could take another
+    copy of it than one that was kept, with another order of terms, and so with other last bits.
     """
     fastmath = {"reassoc", "contract", "nsz"}
-    return cast(F, numba.njit(cache=True, fastmath=fastmath, error_model="numpy")(function))
+    return cast(F, numba.njit(cache=True, fastmath=fastmath, error_model="numpy", forceinline=True)(function))
 
 
 def compiled_parallel(function: F) -> F:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pml.processors.learning.attention.fitting import fit_head
+from pml.processors.learning.attention.model import Attention
 from pml.processors.learning.candidates import Learned, fitting
 from pml.processors.learning.discounting import Discounting
 from pml.processors.learning.item_habits import ItemHabits
@@ -22,19 +24,25 @@ from pml.processors.learning.traces import TraceSet, Vectors
 from pml.processors.learning.word_meanings import WordMeanings
 
 COUNTED = ("popularity", "markov_1", "markov_2", "discounting", "nearest")
+# What says how likely each item is next: what counts, and the attention model without messages.
+LIKELY = (*COUNTED, "head")
 # What says more of items than how likely they are next.
 DESCRIBING = ("later", "like", "habits", "meanings")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Components:
-    """What was learned of training traces, and `points` float32 [size, dimensions] of the descriptions."""
+    """What was learned of training traces, and `points` float32 [size, dimensions] of the descriptions.
+
+    `head` scores what is asked against each item; None where nothing was called.
+    """
 
     popularity: Popularity
     markov_1: Markov
     markov_2: Markov
     discounting: Discounting
     nearest: NearestIntents
+    head: Attention | None
     later: LaterItems
     like: LikeTraces
     habits: ItemHabits
@@ -42,8 +50,8 @@ class Components:
     points: Vectors
 
     @classmethod
-    def fit(cls, traces: TraceSet, points: Vectors, requests: Requests) -> Components:
-        """Learn all of them; the traces' `texts` name rows of `requests`."""
+    def fit(cls, traces: TraceSet, points: Vectors, requests: Requests, seed: int) -> Components:
+        """Learn all of them; the traces' `texts` name rows of `requests`, the seed is the head's."""
         size, texts = len(points), requests.points
         return cls(
             Popularity.fit(traces, size),
@@ -51,6 +59,7 @@ class Components:
             Markov.fit(traces, size, 2),
             Discounting.fit(traces, size),
             NearestIntents.fit(traces, size, texts),
+            fit_head(traces, points, texts, seed) if len(traces.items) else None,
             LaterItems.fit(traces, size),
             LikeTraces.fit(traces, size, texts),
             ItemHabits.fit(traces, size, texts),
@@ -60,14 +69,14 @@ class Components:
 
     @property
     def parts(self) -> Mapping[str, Learned]:
-        """Each of `COUNTED`, in that order."""
-        return {name: getattr(self, name) for name in COUNTED}
+        """Each of `LIKELY` that was learned, in that order."""
+        found = {name: getattr(self, name) for name in LIKELY}
+        return {name: part for name, part in found.items() if part is not None}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """`points`, and the arrays of each part as `discounting.size`."""
         told: dict[str, NDArray[Any]] = {"points": self.points}
-        for name in (*COUNTED, *DESCRIBING):
-            part = getattr(self, name)
+        for name, part in (*self.parts.items(), *((name, getattr(self, name)) for name in DESCRIBING)):
             told |= {f"{name}.{own}": array for own, array in part.to_arrays().items()}
         return told
 
@@ -82,7 +91,7 @@ class Components:
             name: {
                 each.removeprefix(f"{name}."): arrays[each] for each in arrays if each.startswith(f"{name}.")
             }
-            for name in (*COUNTED, *DESCRIBING)
+            for name in (*LIKELY, *DESCRIBING)
         }
         return cls(
             Popularity.from_arrays(own["popularity"]),
@@ -90,6 +99,7 @@ class Components:
             Markov.from_arrays(own["markov_2"]),
             Discounting.from_arrays(own["discounting"]),
             NearestIntents.from_arrays(own["nearest"]),
+            Attention.from_arrays(own["head"]) if own["head"] else None,
             LaterItems.from_arrays(own["later"]),
             LikeTraces.from_arrays(own["like"]),
             ItemHabits.from_arrays(own["habits"]),

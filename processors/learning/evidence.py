@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pml.processors.learning.candidates import Probabilities
-from pml.processors.learning.components import Components
+from pml.processors.learning.components import LIKELY, Components
 from pml.processors.learning.dot_products import dot_products
 from pml.processors.learning.grouping import Places
 from pml.processors.learning.requests import Requests
@@ -49,7 +49,8 @@ def evidence(components: Components, prefixes: Prefixes, requests: Requests) -> 
     lexical, titled = np.zeros((count, size)), np.zeros((count, size))
     lexical[told], titled[told] = requests.lexical[rows[told]], requests.titled[rows[told]]
     read = replace(prefixes, texts=texts)
-    signals = {name: part.probabilities(read) for name, part in components.parts.items()}
+    signals = {name: np.zeros((count, size)) for name in LIKELY}
+    signals |= {name: part.probabilities(read) for name, part in components.parts.items()}
     like, recency = _history(components, read)
     cosines = dot_products(texts, components.points)
     signals |= dict(zip(COMPARED, (cosines, lexical, titled, like, recency), strict=True))

@@ -7,21 +7,21 @@ from numpy.typing import NDArray
 
 from pml.processors.learning.candidates import best_first
 from pml.processors.learning.clause_features import CLAUSES, clause_features
-from pml.processors.learning.components import COUNTED
+from pml.processors.learning.components import LIKELY
 from pml.processors.learning.evidence import COMPARED, Evidence
 from pml.processors.learning.vocabulary import UNKNOWN, Ids
 
 Features = NDArray[np.float64]
 
+# Whose best value says how sure a component is of anything.
+SURE = ("markov_1", "discounting", "nearest", "head")
 # Whose best become candidates.
 MEANT = ("meant", "meant_still")
-PROPOSING = ("markov_1", "discounting", "nearest", *COMPARED, "later", "asked_for", "remaining", *MEANT)
+PROPOSING = (*SURE, *COMPARED, "later", "asked_for", "remaining", *MEANT)
 DESCRIBED = ("asked_for", "later", "later_most", "before", "wanted", "ends_with", "remaining", *MEANT)
-# Whose best value says how sure a component is of anything.
-SURE = ("markov_1", "discounting", "nearest")
 RANKED_CLAUSES = ("clause", "clause_uncovered")
 NAMES = (
-    *(f"log_{name}" for name in COUNTED),
+    *(f"log_{name}" for name in LIKELY),
     *COMPARED,
     *DESCRIBED,
     "log_later",
@@ -67,7 +67,7 @@ def features(found: Evidence, items: Ids) -> Features:
     given = {name: np.take_along_axis(values, items, axis=1) for name, values in found.signals.items()}
     named = items != UNKNOWN
     fits = clause_features(found, items)
-    columns = [np.log(np.maximum(given[name], _LEAST)) for name in COUNTED]
+    columns = [np.log(np.maximum(given[name], _LEAST)) for name in LIKELY]
     columns += [given[name] for name in (*COMPARED, *DESCRIBED)]
     columns.append(np.log(given["later"] + _LATER_LEAST))
     columns += [_reciprocal_ranks(given[name], named) for name in (*PROPOSING, "wanted")]

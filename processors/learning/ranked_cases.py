@@ -61,7 +61,7 @@ def cross_fitted(traces: TraceSet, points: Vectors, requests: Requests, seed: in
         traces: their `texts` name rows of `requests`.
         points: float32 [size, dimensions], the description of each item of the vocabulary.
         requests: what was visible.
-        seed: of the inner folds.
+        seed: of the inner folds, and of what is drawn in them.
     """
     fold = folds(traces.groups, INNER_FOLDS, seed)
     asked = traces.positions(0)
@@ -73,7 +73,7 @@ def cross_fitted(traces: TraceSet, points: Vectors, requests: Requests, seed: in
     ended: list[Singles] = []
     for held in range(INNER_FOLDS):
         seen = traces.selected(np.flatnonzero(fold != held))
-        components = Components.fit(seen, points, requests)
+        components = Components.fit(seen, points, requests, seed)
         places = asked[of == held]
         told = cases(components, traces.prefixes(places), traces.items[places], requests)
         found += [replace(each, folds=each.folds + held) for each in told]

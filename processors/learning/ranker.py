@@ -50,7 +50,7 @@ class Basis:
     def fit(cls, traces: TraceSet, points: Vectors, requests: Requests, seed: int) -> Basis:
         """Learn components and make cases; the arguments are those of `cross_fitted`."""
         found = cross_fitted(traces, points, requests, seed)
-        return cls(Components.fit(traces, points, requests), found)
+        return cls(Components.fit(traces, points, requests, seed), found)
 
     def linear(self) -> Ranker:
         """A ranker with a linear logit."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pml.processors.learning.attention.descent import Batch
 from pml.processors.learning.attention.head import NOBODY, Asked
 from pml.processors.learning.attention.parameters import Floats
+from pml.processors.learning.dot_products import dot_products
 from pml.processors.learning.grouping import Places, spans
 from pml.processors.learning.traces import NO_TEXT, Prefixes, TraceSet
 from pml.processors.learning.vocabulary import UNKNOWN, Ids
@@ -35,7 +36,7 @@ def read(prefixes: Prefixes, basis: Floats, recent: int, features: int) -> Asked
     count = len(prefixes)
     texts = np.zeros((count, basis.shape[1]), dtype=np.float32)
     if prefixes.texts is not None:
-        texts = prefixes.texts @ basis
+        texts = dot_products(prefixes.texts, basis.T).astype(np.float32)
     known = np.zeros((count, features), dtype=np.float32) if prefixes.features is None else prefixes.features
     if known.shape != (count, features):
         raise ValueError(f"the model was trained with {features} features, the prefixes have {known.shape}")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pml.processors.learning.attention.descent import Descent, Graph, adam, step_slopes
 from pml.processors.learning.attention.membership import Membership
 from pml.processors.learning.attention.model import Attention, basis_of, points_of
-from pml.processors.learning.attention.parameters import Floats, Parameters, Sizes, drawn, views
+from pml.processors.learning.attention.parameters import Floats, Sizes, drawn, views
 from pml.processors.learning.attention.samples import FAILED_BELOW, Samples, ends
 from pml.processors.learning.candidates import candidates
 from pml.processors.learning.evaluation import quality
@@ -148,6 +148,9 @@ class Learner:
         self.graph = Graph(self.node_points, self.membership.upward(), self.membership.downward())
         self.flat = drawn(self.sizes, self.seed)
         self._descent = Descent(self.flat, *(np.zeros_like(self.flat) for _ in range(3)))
+        # Views of arrays that stay in place: made once, they cost nothing in the steps.
+        self._parameters = views(self.flat, self.sizes)
+        self._slopes = views(self._descent.slopes, self.sizes)
         self.replay = self._replay()
 
     def trained(self, wanted_mrr: float = np.inf) -> Training:
@@ -205,17 +208,13 @@ class Learner:
         kept[UNKNOWN] = True
         kept[self.membership.levels > 0] = True
         batch = self.samples.batch(places, drawn_traces.weights[of], self.own * kept, [*seed, 2])
-        slopes = self._views(self._descent.slopes)
-        loss, chances = step_slopes(self._views(self.flat), self.graph, batch, slopes)
+        loss, chances = step_slopes(self._parameters, self.graph, batch, self._slopes)
         # That nobody called it in training says nothing against an item: only what it is like may.
-        slopes.item_bias[self.own == 0] = 0
+        self._slopes.item_bias[self.own == 0] = 0
         adam(self._descent, self.steps, self.settings.rate, self.settings.shrinkage)
         outcomes = self.samples.traces.outcomes[drawn_traces.items]
         self.replay.update(drawn_traces.items, surprises(outcomes, chances, of))
         return float(loss)
-
-    def _views(self, flat: Floats) -> Parameters:
-        return views(flat, self.sizes)
 
     def _replay(self) -> Replay:
         count = len(self.samples.traces)

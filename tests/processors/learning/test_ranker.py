@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from math import log
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from pml.processors.learning import ranked_cases
 from pml.processors.learning.candidates import candidates
 from pml.processors.learning.clause_features import CLAUSES
-from pml.processors.learning.components import COUNTED, Components
+from pml.processors.learning.components import LIKELY, Components
 from pml.processors.learning.evaluation import quality
 from pml.processors.learning.evidence import COMPARED, Evidence, evidence
 from pml.processors.learning.features import CONTEXTS, DESCRIBED, NAMES, PROPOSING, SURE, features, union
@@ -42,7 +43,7 @@ REQUESTS = read_requests(TEXTS, DESCRIPTIONS, EMBEDDING)
 
 def looked_at(lists: list[list[int]], texts: list[int]) -> tuple[TraceSet, Evidence]:
     traces = trace_set(lists, texts=texts[: len(lists)])
-    components = Components.fit(traces, POINTS, REQUESTS)
+    components = Components.fit(traces, POINTS, REQUESTS, 1)
     return traces, evidence(components, traces.prefixes(traces.positions(0)), REQUESTS)
 
 
@@ -57,7 +58,7 @@ def features_twin(found: Evidence, row: int, items: list[int], place: int) -> di
     signals = {name: values[row] for name, values in found.signals.items()}
     history = found.prefixes.items[found.prefixes.starts[row] : found.prefixes.ends[row]].tolist()
     habits, named = found.components.habits, [each for each in items if each]
-    told = {f"log_{name}": log(max(signals[name][item], 1e-4)) for name in COUNTED}
+    told = {f"log_{name}": log(max(signals[name][item], 1e-4)) for name in LIKELY}
     told |= {name: signals[name][item] for name in (*COMPARED, *DESCRIBED)}
     told["log_later"] = log(signals["later"][item] + 1e-3)
     for name in (*PROPOSING, "wanted"):
@@ -120,7 +121,7 @@ def test_one_prefix_has_to_the_last_bit_the_features_it_has_among_many() -> None
     descriptions = sessions.described()
     requests = read_requests(sessions.texts, descriptions, EMBEDDING)
     traces = sessions.traces
-    components = Components.fit(traces, EMBEDDING.embed(descriptions), requests)
+    components = Components.fit(traces, EMBEDDING.embed(descriptions), requests, 1)
     prefixes = traces.prefixes(traces.positions(0), requests.points)
     many = evidence(components, prefixes, requests)
     items = union(many)
@@ -243,7 +244,7 @@ def silent(features: int) -> LinearScorer:
 
 
 def test_a_model_of_other_features_is_refused() -> None:
-    components = Components.fit(trace_set([[1, 2]], texts=[0]), POINTS, REQUESTS)
+    components = Components.fit(trace_set([[1, 2]], texts=[0]), POINTS, REQUESTS, 1)
     found = Ranker(components, silent(len(NAMES)), silent(CONTEXTS)).to_arrays()
     with pytest.raises(ValueError, match="other features"):
         Ranker.from_arrays(found | {"means": np.zeros(3)})
@@ -261,7 +262,7 @@ def test_no_component_sees_the_group_that_it_makes_features_for(monkeypatch: pyt
     fitted: dict[int, set[int]] = {}
     fit, cases, checked = Components.fit, ranked_cases.cases, []
 
-    def fit_seen(seen: TraceSet, *rest: np.ndarray) -> Components:
+    def fit_seen(seen: TraceSet, *rest: Any) -> Components:
         found = fit(seen, *rest)
         fitted[id(found)] = set(seen.groups.tolist())
         return found
