@@ -136,7 +136,7 @@ class ArgumentSources:
             return ()
         before = scene([taken_apart(each) for each in past[-HISTORY_MOST:]], request)
         wanted = self.known.parameters(name)
-        named = [self._values(before, each) for each in wanted]
+        named = self._values(before, wanted)
         if any(not each for each in named):
             return ()
         picked = combinations([[share for share, _ in each] for each in named], min(most, GUESSES_MOST))
@@ -164,36 +164,54 @@ class ArgumentSources:
         trees = BoostedTrees.from_arrays(arrays, FEATURES + len(NAMES)) if "tree_roots" in arrays else None
         return cls(*argument_model.from_arrays(arrays), trees)
 
-    def _values(self, before: Scene, wanted: Parameter) -> list[tuple[float, Candidate]]:
-        """The values of a parameter, the likeliest first, each with its best source; or none.
+    def _values(self, before: Scene, wanted: Sequence[Parameter]) -> list[list[tuple[float, Candidate]]]:
+        """The values of each parameter, the likeliest first, each with its best source; or none.
 
-        An optional one that cannot be named is left out.
+        An optional one that cannot be named is left out. All are weighed at once: one by one, the parameters
+        of a tool that takes many would cost more in calls of NumPy than in numbers.
         """
-        offered = candidates(before, wanted)
-        if not offered:
-            return []
-        told = self.rates.of([circles(each, wanted, before.previous) for each in (ANY_SOURCE, *offered)])
-        nameable, rates = np.full(len(offered), told[0]), told[1:]
-        looks = self.rates.of([shape_circles(each, wanted) for each in offered])
-        numbers: dict[bytes, int] = {}
-        for each in offered:
-            numbers.setdefault(each.value, len(numbers))
-        of = np.array([numbers[each.value] for each in offered], dtype=np.int32)
-        families = np.array([family(each.general) for each in offered], dtype=np.int8)
-        nothing = np.zeros(len(offered), dtype=np.int64)
-        context = described(before, wanted, offered)
-        found = weighed(
-            Offered(rates, looks, nameable, nothing, of, families, nothing.astype(np.bool_), context)
+        offered = [candidates(before, each) for each in wanted]
+        named: list[list[tuple[float, Candidate]]] = [[] for _ in wanted]
+        if any(offered):
+            given = self._offered(before, wanted, offered)
+            found = weighed(given)
+            said = shares(self.weights, found) if self.trees is None else tree_shares(self.trees, found)
+            each = [candidate for own in offered for candidate in own]
+            best = {int(given.numbers[place]): place for place in np.argsort(given.rates, kind="stable")}
+            ranked = zip(found.owners.tolist(), said.tolist(), found.numbers.tolist(), strict=True)
+            for owner, share, number in ranked:
+                if share >= NAMEABLE:
+                    named[owner].append((share, each[best[number]]))
+        return [
+            sorted(likely, key=lambda value: (-value[0], value[1].value))
+            or ([] if parameter.required else [(LEAST_SHARE, NOT_GIVEN)])
+            for parameter, likely in zip(wanted, named, strict=True)
+        ]
+
+    def _offered(
+        self, before: Scene, wanted: Sequence[Parameter], offered: Sequence[Sequence[Candidate]]
+    ) -> Offered:
+        """The candidates of all parameters, one below the other, with what is known of each."""
+        pairs = [(each, own) for each, own in zip(wanted, offered, strict=True) if own]
+        told = [(each, parameter) for parameter, own in pairs for each in own]
+        owners = np.repeat(np.arange(len(wanted)), [len(own) for own in offered])
+        numbers: dict[tuple[int, bytes], int] = {}
+        for owner, (each, _) in zip(owners.tolist(), told, strict=True):
+            numbers.setdefault((owner, each.value), len(numbers))
+        any_source = self.rates.of([circles(ANY_SOURCE, each, before.previous) for each in wanted])
+        return Offered(
+            self.rates.of([circles(each, parameter, before.previous) for each, parameter in told]),
+            self.rates.of([shape_circles(each, parameter) for each, parameter in told]),
+            any_source[owners],
+            owners,
+            np.array(
+                [numbers[owner, each.value] for owner, (each, _) in zip(owners.tolist(), told, strict=True)],
+                dtype=np.int32,
+            ),
+            np.array([family(each.general) for each, _ in told], dtype=np.int8),
+            np.zeros(len(told), dtype=np.bool_),
+            np.concatenate([described(before, parameter, own) for parameter, own in pairs]),
         )
-        best = {int(of[place]): place for place in np.argsort(rates, kind="stable")}
-        said = shares(self.weights, found) if self.trees is None else tree_shares(self.trees, found)
-        ranked = zip(said.tolist(), found.numbers.tolist(), strict=True)
-        named = sorted(
-            ((share, offered[best[number]]) for share, number in ranked),
-            key=lambda each: (-each[0], each[1].value),
-        )
-        likely = [each for each in named if each[0] >= NAMEABLE]
-        return likely or ([] if wanted.required else [(LEAST_SHARE, NOT_GIVEN)])
 
 
 def _chosen(found: Values, linear: Column, folds: NDArray[np.int64]) -> tuple[Column, BoostedTrees | None]:
