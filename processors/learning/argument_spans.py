@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
+from pml.processors.learning.expressions import expressions
+from pml.processors.learning.moments import moments
 from pml.processors.learning.span import Span
-from pml.processors.learning.worded_days import worded_days
+from pml.processors.learning.worded_days import months_and_days, worded_days
+from pml.processors.learning.worded_numbers import worded_numbers
 
 TEXT_CHARACTERS: Final = 8_000
 SPANS_MOST: Final = 24
@@ -46,7 +49,15 @@ def spans(text: str) -> dict[str, list[Span]]:
     """
     read = text[-TEXT_CHARACTERS:]
     found = {kind: _of_kind(pattern, read) for kind, pattern in KINDS.items()}
-    return found | {"worded day": worded_days(read)[-SPANS_MOST:], "fraction": _fractions(read)}
+    more = {
+        "worded day": worded_days(read),
+        "month and day": months_and_days(read),
+        **moments(read),
+        "fraction": _fractions(read),
+        "worded number": worded_numbers(read),
+        "expression": expressions(read),
+    }
+    return found | {kind: pieces[-SPANS_MOST:] for kind, pieces in more.items()}
 
 
 def mentioned(text: str, lowered: str) -> bool:
@@ -63,10 +74,9 @@ def mentioned(text: str, lowered: str) -> bool:
 
 def _fractions(text: str) -> list[Span]:
     """`5%` is 0.05."""
-    found = [
+    return [
         Span(f"{Decimal(match[1]) / 100:f}", match.start(), match.end()) for match in _PERCENT.finditer(text)
     ]
-    return found[-SPANS_MOST:]
 
 
 def _of_kind(pattern: re.Pattern[str], text: str) -> list[Span]:

@@ -13,6 +13,8 @@ MONTHS: Final = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
+# A year in which every day is.
+_LEAP: Final = "2000"
 _SAID: Final = re.compile(
     r"\b(?:(?P<month>[A-Z][a-z]{2,8})\.?\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?(?:,?\s+(?P<year>\d{4}))?"
     r"|(?P<day_first>\d{1,2})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<month_after>[A-Z][a-z]{2,8})\.?"
@@ -29,6 +31,12 @@ def worded_days(text: str) -> list[Span]:
     years = _filled([match["year"] or match["year_last"] for match in found])
     told = [(match, _told(match, year)) for match, year in zip(found, years, strict=True)]
     return [Span(day, match.start(), match.end()) for match, day in told if day]
+
+
+def months_and_days(text: str) -> list[Span]:
+    """The same without their years, which need not be told: `December 10th` is `12-10`."""
+    found = [(match, _told(match, _LEAP)) for match in _SAID.finditer(text) if _month(match)]
+    return [Span(day.removeprefix(f"{_LEAP}-"), match.start(), match.end()) for match, day in found if day]
 
 
 def _month(match: re.Match[str]) -> int:

@@ -96,7 +96,8 @@ def test_much_is_bounded() -> None:
     assert leaves({"text": "x" * 100_000}) == []
     past = [taken_apart(Past("a:b", {"id": number}, None)) for number in range(50)]
     assert len(scene(past, "").past) == HISTORY_MOST
-    assert all(len(each) <= 24 for each in spans("docs/a.md 17 #x " * 5_000).values())
+    much = "docs/a.md 17 #x 1+2 two on May 1st, 2024 at 9 am " * 5_000
+    assert all(len(each) <= 24 for each in spans(much).values())
 
 
 @few
@@ -212,6 +213,11 @@ def test_combinations_are_the_likeliest_of_all(shares: list[list[float]], most: 
         ("measure", "a weight of 70kg and 1.8m on the 1st at 5pm, id a70kg", ["70", "1.8"]),
         ("fraction", "a tax of 7.5%, 5 percent off, 12,000%", ["0.075", "0.05"]),
         ("worded day", "on August 15th, 2024", ["2024-08-15"]),
+        ("month and day", "on August 15th", ["08-15"]),
+        ("moment", "on August 15th, 2024 at 9 am", ["2024-08-15 09:00:00"]),
+        ("moment with T", "on August 15th, 2024 at 9 am", ["2024-08-15T09:00:00"]),
+        ("worded number", "two tickets", ["2"]),
+        ("expression", "work out (1+2)*3", ["(1+2)*3"]),
     ],
 )
 def test_pieces_of_other_spellings_are_found(kind: str, text: str, pieces: list[str]) -> None:

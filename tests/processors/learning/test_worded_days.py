@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pml.processors.learning.worded_days import MONTHS, worded_days
+from pml.processors.learning.worded_days import MONTHS, months_and_days, worded_days
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,13 @@ from pml.processors.learning.worded_days import MONTHS, worded_days
 )
 def test_days_are_read(text: str, days: list[str]) -> None:
     assert [found.text for found in worded_days(text)] == days
+
+
+def test_a_day_of_no_year_has_a_month_and_a_day() -> None:
+    text = "what happened on December 10th, on 29 February, and on February 30th 2024?"
+    found = months_and_days(text)
+    assert [span.text for span in found] == ["12-10", "02-29"]
+    assert [text[span.start : span.end] for span in found] == ["December 10th", "29 February"]
 
 
 def test_a_day_stands_where_it_is_said() -> None:
