@@ -65,7 +65,7 @@ def shape_circles(found: Candidate, wanted: Parameter) -> tuple[str, ...]:
     )
 
 
-@lru_cache(262_144)
+@lru_cache(65_536)
 def key_of(name: str) -> int:
     """The int64 under which a name is kept."""
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)

@@ -171,22 +171,28 @@ class ArgumentSources:
         of a tool that takes many would cost more in calls of NumPy than in numbers.
         """
         offered = [candidates(before, each) for each in wanted]
-        named: list[list[tuple[float, Candidate]]] = [[] for _ in wanted]
-        if any(offered):
-            given = self._offered(before, wanted, offered)
-            found = weighed(given)
-            said = shares(self.weights, found) if self.trees is None else tree_shares(self.trees, found)
-            each = [candidate for own in offered for candidate in own]
-            best = {int(given.numbers[place]): place for place in np.argsort(given.rates, kind="stable")}
-            ranked = zip(found.owners.tolist(), said.tolist(), found.numbers.tolist(), strict=True)
-            for owner, share, number in ranked:
-                if share >= NAMEABLE:
-                    named[owner].append((share, each[best[number]]))
+        named = self._likely(before, wanted, offered) if any(offered) else [[] for _ in wanted]
         return [
             sorted(likely, key=lambda value: (-value[0], value[1].value))
             or ([] if parameter.required else [(LEAST_SHARE, NOT_GIVEN)])
             for parameter, likely in zip(wanted, named, strict=True)
         ]
+
+    def _likely(
+        self, before: Scene, wanted: Sequence[Parameter], offered: Sequence[Sequence[Candidate]]
+    ) -> list[list[tuple[float, Candidate]]]:
+        """The values of each parameter that can be named, each with its best source."""
+        given = self._offered(before, wanted, offered)
+        found = weighed(given)
+        said = shares(self.weights, found) if self.trees is None else tree_shares(self.trees, found)
+        each = [candidate for own in offered for candidate in own]
+        best = {int(given.numbers[place]): place for place in np.argsort(given.rates, kind="stable")}
+        named: list[list[tuple[float, Candidate]]] = [[] for _ in wanted]
+        ranked = zip(found.owners.tolist(), said.tolist(), found.numbers.tolist(), strict=True)
+        for owner, share, number in ranked:
+            if share >= NAMEABLE:
+                named[owner].append((share, each[best[number]]))
+        return named
 
     def _offered(
         self, before: Scene, wanted: Sequence[Parameter], offered: Sequence[Sequence[Candidate]]
@@ -195,19 +201,16 @@ class ArgumentSources:
         pairs = [(each, own) for each, own in zip(wanted, offered, strict=True) if own]
         told = [(each, parameter) for parameter, own in pairs for each in own]
         owners = np.repeat(np.arange(len(wanted)), [len(own) for own in offered])
-        numbers: dict[tuple[int, bytes], int] = {}
-        for owner, (each, _) in zip(owners.tolist(), told, strict=True):
-            numbers.setdefault((owner, each.value), len(numbers))
+        names: dict[tuple[int, bytes], int] = {}
+        pieces = zip(owners.tolist(), told, strict=True)
+        numbers = [names.setdefault((owner, each.value), len(names)) for owner, (each, _) in pieces]
         any_source = self.rates.of([circles(ANY_SOURCE, each, before.previous) for each in wanted])
         return Offered(
             self.rates.of([circles(each, parameter, before.previous) for each, parameter in told]),
             self.rates.of([shape_circles(each, parameter) for each, parameter in told]),
             any_source[owners],
             owners,
-            np.array(
-                [numbers[owner, each.value] for owner, (each, _) in zip(owners.tolist(), told, strict=True)],
-                dtype=np.int32,
-            ),
+            np.array(numbers, dtype=np.int32),
             np.array([family(each.general) for each, _ in told], dtype=np.int8),
             np.zeros(len(told), dtype=np.bool_),
             np.concatenate([described(before, parameter, own) for parameter, own in pairs]),
