@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from benchmarks.datasets import VARIABLE, datasets_place
-from benchmarks.end_to_end.measure import SIDES, WHAT_IFS
+from benchmarks.end_to_end.measure import AT_HALF, SIDES, WHAT_IFS
 from benchmarks.end_to_end.sets import ANSWER_S, ASKED_S, SETS, rows_of_sets
 from benchmarks.end_to_end.table import show
 from benchmarks.figures import Figure
@@ -66,7 +66,7 @@ def _figures(rows: Sequence[Mapping[str, Any]]) -> list[Figure]:
     return [
         Figure(f"{row['name']}: {side}", "s", (row[side]["wall_s"],), (row["unpredicted_s"],))
         for row in rows
-        for side in (*SIDES, *WHAT_IFS, "oracle")
+        for side in (*SIDES, AT_HALF, *WHAT_IFS, "oracle")
     ]
 
 

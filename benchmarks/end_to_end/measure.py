@@ -29,6 +29,9 @@ THRESHOLDS = (*(round(0.02 * step, 2) for step in range(50)), 0.99, 1.01)
 # What is lost of what the oracle gains: the first that holds.
 LOSSES = ("served", "tool not named", "arguments not named", "arguments wrong", "not sure enough")
 SIDES = ("baseline", RANKER)
+# The ranker with one threshold everywhere, which nobody chose: what begins is likelier right than wrong.
+HALF = 0.5
+AT_HALF = f"{RANKER}, at {HALF}"
 # The ranker, were somebody to know when a session ends: with thresholds of its own.
 END_KNOWN = "ranker, end known"
 WHAT_IFS = (END_KNOWN,)
@@ -100,6 +103,7 @@ def row_of(held: Sequence[Held], rules: Rules) -> dict[str, Any]:
         "serves": [each.serves for each in held],
         "oracle": scale.told(scale.best),
         **{side: _side([each.sittings[side] for each in held], rules, scale) for side in SIDES},
+        AT_HALF: _side([each.sittings[RANKER] for each in held], rules, scale, HALF),
         END_KNOWN: _side(_ending(held), rules, scale),
     }
 
@@ -130,13 +134,15 @@ def _ending(held: Sequence[Held]) -> list[list[Sitting]]:
     return [[each.ending() for each in fold.sittings[RANKER]] for fold in held]
 
 
-def _side(held: Sequence[Sequence[Sitting]], rules: Rules, scale: Scale) -> dict[str, Any]:
-    """Each fold with the threshold that is best on the others."""
-    account, losses, thresholds = Account(), Counter[str](), []
-    for number, fold in enumerate(held):
-        others = [each for other in (*held[:number], *held[number + 1 :]) for each in other]
-        threshold = chosen_threshold(others, rules)
-        thresholds.append(threshold)
+def _side(
+    held: Sequence[Sequence[Sitting]], rules: Rules, scale: Scale, fixed: float | None = None
+) -> dict[str, Any]:
+    """Each fold with the fixed threshold, or with the one that is best on the others."""
+    account, losses = Account(), Counter[str]()
+    thresholds = [
+        _best_elsewhere(held, number, rules) if fixed is None else fixed for number in range(len(held))
+    ]
+    for fold, threshold in zip(held, thresholds, strict=True):
         for each in fold:
             account.add(each.played(replace(rules, threshold=threshold)))
         losses += lost(fold, threshold)
@@ -145,6 +151,12 @@ def _side(held: Sequence[Sequence[Sitting]], rules: Rules, scale: Scale) -> dict
         **scale.told(account),
         "lost": {name: round(losses[name] / max(1, losses.total()), 4) for name in LOSSES},
     }
+
+
+def _best_elsewhere(held: Sequence[Sequence[Sitting]], number: int, rules: Rules) -> float:
+    """The threshold that is best on the sessions of the other folds."""
+    others = [each for other in (*held[:number], *held[number + 1 :]) for each in other]
+    return chosen_threshold(others, rules)
 
 
 def chosen_threshold(sittings: Sequence[Sitting], rules: Rules) -> float:

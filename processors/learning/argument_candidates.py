@@ -32,6 +32,9 @@ UNRELATED: Final = frozenset({"kin", "other"})
 FEW: Final = 4
 # How the value of an argument that is not given is written.
 LEFT_OUT: Final = b""
+# Words that begin with as many equal letters are akin: nausea, nauseous.
+AKIN_LETTERS: Final = 5
+_WORD = re.compile(r"[^\W\d_]+")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?$")
 
 
@@ -78,14 +81,27 @@ def _sources(scene: Scene, wanted: Parameter) -> Iterator[Candidate]:
 
 
 def _constants(scene: Scene, wanted: Parameter) -> Iterator[Candidate]:
-    """Habits of the parameter and what its schema allows; whether the text names them counts apart."""
+    """Habits of the parameter and what its schema allows; whether the text names them, or has words that are
+    akin to theirs, counts apart."""
     known = dict.fromkeys(wanted.constants, "constant")
     for value in (*known, *(value for value in wanted.enum if value not in known)):
         told = orjson.loads(value)
         word = told if isinstance(told, str) else str(told)
         named = len(word) > 1 and type(told) is not bool and mentioned(word, scene.lowered)
-        general = f"{known.get(value, 'enum')}{' in the text' if named else ''}"
+        said = " in the text" if named else " akin to the text" if akin(word, scene.lowered) else ""
+        general = f"{known.get(value, 'enum')}{said}"
         yield Candidate(value, general, f"{general} {value.decode()}")
+
+
+def akin(words: str, lowered: str) -> bool:
+    """Whether a text, in lower case, has a word akin to each long one of these, of which there is one."""
+    wanted = [each for each in _WORD.findall(words.lower()) if len(each) >= AKIN_LETTERS]
+    return bool(wanted) and all(each[:AKIN_LETTERS] in _beginnings(lowered) for each in wanted)
+
+
+@lru_cache(256)
+def _beginnings(lowered: str) -> frozenset[str]:
+    return frozenset(each[:AKIN_LETTERS] for each in _WORD.findall(lowered))
 
 
 def _text(scene: Scene, wanted: Parameter) -> Iterator[Candidate]:

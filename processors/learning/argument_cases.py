@@ -16,9 +16,12 @@ from pml.processors.learning.argument_rates import (
     ANY_SOURCE,
     CIRCLES,
     SHAPE_CIRCLES,
+    Given,
     Keys,
     circles,
+    given_looks,
     key_of,
+    look_circles,
     shape_circles,
 )
 from pml.processors.learning.argument_values import spelled
@@ -87,6 +90,7 @@ class Cases:
         keys: int64 [names], of the circles that candidates are counted in.
         numbers: int32 [candidates, CIRCLES], names.
         shapes: int32 [candidates, SHAPE_CIRCLES], names, of how the value looks.
+        looks: int32 [candidates, SHAPE_CIRCLES], names, of what was given and looks like it.
         right: bool [candidates], whether the value was given.
         values: int32 [candidates], the number of the value within its case.
         families: int8 [candidates], the first word of the source.
@@ -94,6 +98,7 @@ class Cases:
         contexts: float32 [candidates, NAMES], what else speaks for it (`argument_context`).
         any_numbers: int32 [cases, CIRCLES], the names of all sources together.
         any_right: bool [cases], whether any source named the value.
+        given: what was given in each case, or that nothing was.
         calls: int64 [cases], the call of each, ascending.
         tools: the tool of each call.
         folds: int64 [calls].
@@ -104,6 +109,7 @@ class Cases:
     keys: Keys
     numbers: NDArray[np.int32]
     shapes: NDArray[np.int32]
+    looks: NDArray[np.int32]
     right: NDArray[np.bool_]
     values: NDArray[np.int32]
     families: NDArray[np.int8]
@@ -111,6 +117,7 @@ class Cases:
     contexts: NDArray[np.float32]
     any_numbers: NDArray[np.int32]
     any_right: NDArray[np.bool_]
+    given: Given
     calls: NDArray[np.int64]
     tools: tuple[str, ...]
     folds: NDArray[np.int64]
@@ -130,6 +137,7 @@ class Collecting:
         self._names: dict[str, int] = {}
         self._numbers: list[tuple[int, ...]] = []
         self._shapes: list[tuple[int, ...]] = []
+        self._looks: list[tuple[int, ...]] = []
         self._right: list[bool] = []
         self._values: list[int] = []
         self._families: list[int] = []
@@ -137,6 +145,8 @@ class Collecting:
         self._contexts: list[NDArray[np.float32]] = []
         self._any_numbers: list[tuple[int, ...]] = []
         self._any_right: list[bool] = []
+        self._given: list[tuple[int, ...]] = []
+        self._given_looks: list[tuple[int, ...]] = []
         self._calls: list[int] = []
         self._tools: list[str] = []
         self._folds: list[int] = []
@@ -157,10 +167,13 @@ class Collecting:
             offered = candidates(before, wanted)
             self._any_numbers.append(self._numbered(circles(ANY_SOURCE, wanted, before.previous)))
             self._any_right.append(any(each.value == given for each in offered))
+            self._given.append(self._numbered(look_circles(wanted)))
+            self._given_looks.append(self._numbered(given_looks(given or LEFT_OUT, wanted)))
             self._contexts.append(described(before, wanted, offered))
             for each in offered:
                 self._numbers.append(self._numbered(circles(each, wanted, before.previous)))
                 self._shapes.append(self._numbered(shape_circles(each, wanted)))
+                self._looks.append(self._numbered(given_looks(each.value, wanted)))
                 self._right.append(each.value == given)
                 self._values.append(values.setdefault(each.value, len(values)))
                 self._families.append(family(each.general))
@@ -173,21 +186,27 @@ class Collecting:
         """All of them as columns."""
         return Cases(
             keys=np.array([key_of(name) for name in self._names], dtype=np.int64),
-            numbers=np.array(self._numbers, dtype=np.int32).reshape(-1, CIRCLES),
-            shapes=np.array(self._shapes, dtype=np.int32).reshape(-1, SHAPE_CIRCLES),
+            numbers=_names(self._numbers, CIRCLES),
+            shapes=_names(self._shapes, SHAPE_CIRCLES),
+            looks=_names(self._looks, SHAPE_CIRCLES),
             right=np.array(self._right, dtype=np.bool_),
             values=np.array(self._values, dtype=np.int32),
             families=np.array(self._families, dtype=np.int8),
             cases=np.array(self._cases, dtype=np.int64),
             contexts=np.concatenate([np.zeros((0, len(NAMES)), np.float32), *self._contexts]),
-            any_numbers=np.array(self._any_numbers, dtype=np.int32).reshape(-1, CIRCLES),
+            any_numbers=_names(self._any_numbers, CIRCLES),
             any_right=np.array(self._any_right, dtype=np.bool_),
+            given=Given(_names(self._given, SHAPE_CIRCLES), _names(self._given_looks, SHAPE_CIRCLES)),
             calls=np.array(self._calls, dtype=np.int64),
             tools=tuple(self._tools),
             folds=np.array(self._folds, dtype=np.int64),
             later=np.array(self._later, dtype=np.bool_),
             known=np.array(self._known, dtype=np.bool_),
         )
+
+
+def _names(rows: Sequence[tuple[int, ...]], circles: int) -> NDArray[np.int32]:
+    return np.array(rows, dtype=np.int32).reshape(-1, circles)
 
 
 def session_folds(sessions: int) -> NDArray[np.int64]:

@@ -12,8 +12,8 @@ from pml.processors.discovery.fitting import SHRINKAGE, descended
 
 # Of a parameter the values with the best source are weighed, so many.
 VALUES_MOST: Final = 12
-FEATURES: Final = 6
-# Cases that weights are learned from, evenly from all: there are but six weights.
+FEATURES: Final = 7
+# Cases that weights are learned from, evenly from all: there are but seven weights.
 CASES_MOST: Final = 6_000
 _LEAST: Final = 1e-4
 
@@ -51,12 +51,13 @@ class Offered:
     """Candidates of cases that ascend, all columns [candidates].
 
     `rates` float64 of their sources, `looks` of values that look alike, and `nameable`, of all sources of the
-    parameter together; `cases` int64; `numbers` int32, of the value in its case; `families` int8, of the
-    source; `right` bool.
+    parameter together; `shares` float64, how much of what the parameter was given looks like it; `numbers`
+    int32, of the value in its case; `cases` int64; `families` int8, of the source; `right` bool.
     """
 
     rates: Column
     looks: Column
+    shares: Column
     nameable: Column
     cases: Places
     numbers: NDArray[np.int32]
@@ -70,7 +71,7 @@ def weighed(offered: Offered) -> Values:
     order = np.lexsort((offered.families, -offered.rates, offered.numbers, offered.cases))
     cases, numbers, families = offered.cases[order], offered.numbers[order], offered.families[order]
     rates, right, nameable = offered.rates[order], offered.right[order], offered.nameable[order]
-    looks = offered.looks[order]
+    looks, alike = offered.looks[order], offered.shares[order]
     first = np.ones(len(order), dtype=np.bool_)
     first[1:] = (cases[1:] != cases[:-1]) | (numbers[1:] != numbers[:-1])
     starts = np.flatnonzero(first)
@@ -78,7 +79,7 @@ def weighed(offered: Offered) -> Values:
     other = np.where(families != families[starts][of], rates, _LEAST)
     second = np.maximum.reduceat(other, starts) if len(starts) else other
     counts = np.bincount(of, minlength=len(starts)).astype(np.float64)
-    told = (rates[starts], second, nameable[starts], looks[starts])
+    told = (rates[starts], second, nameable[starts], looks[starts], alike[starts])
     features = np.column_stack((*map(logit, told), np.log(counts), np.ones(len(starts))))
     contexts = offered.contexts[order]
     most = np.maximum.reduceat(contexts, starts, axis=0) if len(starts) else contexts

@@ -65,6 +65,22 @@ def shape_circles(found: Candidate, wanted: Parameter) -> tuple[str, ...]:
     )
 
 
+def look_circles(wanted: Parameter) -> tuple[str, ...]:
+    """The names under which the values that were given are counted, the widest circle first."""
+    return (
+        "given",
+        f"given\ttype\t{wanted.type}",
+        f"given\tname\t{_spoken(wanted.name)}",
+        f"given\ttool\t{wanted.tool}\t{wanted.name}",
+    )
+
+
+def given_looks(value: bytes, wanted: Parameter) -> tuple[str, ...]:
+    """The names under which those among them that look like this one are counted."""
+    shape = shape_of(value)
+    return tuple(f"{circle}\tlike\t{shape}" for circle in look_circles(wanted))
+
+
 @lru_cache(65_536)
 def key_of(name: str) -> int:
     """The int64 under which a name is kept."""
@@ -101,10 +117,19 @@ class Rates:
         """float64 [candidates]: the rate of each, by the names of its circles."""
         if not names or not len(self.keys):
             return np.full(len(names), START)
-        asked = np.array([[key_of(name) for name in each] for each in names], dtype=np.int64)
+        asked = _keys_of(names)
+        return chained(self._counted(self.offered, asked), self._counted(self.right, asked))
+
+    def shares(self, looks: Sequence[tuple[str, ...]], circles: Sequence[tuple[str, ...]]) -> Column:
+        """float64 [candidates]: of the values that were given in a circle, how many look like each."""
+        if not looks or not len(self.keys):
+            return np.full(len(looks), START)
+        given = self._counted(self.offered, _keys_of(circles))
+        return chained(given, self._counted(self.right, _keys_of(looks)))
+
+    def _counted(self, counts: Column, asked: Keys) -> Column:
         at = np.minimum(np.searchsorted(self.keys, asked), len(self.keys) - 1)
-        known = self.keys[at] == asked
-        return chained(np.where(known, self.offered[at], 0.0), np.where(known, self.right[at], 0.0))
+        return np.where(self.keys[at] == asked, counts[at], 0.0)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """`keys`, `offered` and `right`."""
@@ -124,6 +149,10 @@ class Rates:
         if not len(keys) == len(offered) == len(right):
             raise ValueError("the model's rates have different lengths: train it again")
         return cls(keys, offered, right)
+
+
+def _keys_of(names: Sequence[tuple[str, ...]]) -> Keys:
+    return np.array([[key_of(name) for name in each] for each in names], dtype=np.int64)
 
 
 def chained(offered: Column, right: Column) -> Column:
@@ -156,11 +185,47 @@ def cross_fitted(
     return found
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """What was given in each case: `circles` and `looks`, int32 [cases, SHAPE_CIRCLES], names."""
+
+    circles: NDArray[np.int32]
+    looks: NDArray[np.int32]
+
+    def counts(self, kept: NDArray[np.bool_], names: int) -> tuple[Column, Column]:
+        """float64 [names], twice: what was given in each circle, and what of it looked so."""
+        given, alike = (_occurrences(each[kept], names) for each in (self.circles, self.looks))
+        return given, alike
+
+
+def cross_shares(
+    looks: NDArray[np.int32], cases: NDArray[np.int64], given: Given, folds: NDArray[np.int64], count: int
+) -> Column:
+    """float64 [candidates]: of what was given in other folds, how much looks like each.
+
+    Args:
+        looks: int32 [candidates, SHAPE_CIRCLES], names.
+        cases: int64 [candidates], the case of each.
+        given: what was given.
+        folds: int64 [cases] below `count`.
+        count: how many folds.
+    """
+    names = 1 + max(int(each.max(initial=0)) for each in (looks, given.circles, given.looks))
+    found = np.zeros(len(looks))
+    for fold in range(count):
+        own = np.flatnonzero(folds[cases] == fold)
+        all_given, alike = given.counts(folds != fold, names)
+        found[own] = chained(all_given[given.circles[cases[own]]], alike[looks[own]])
+    return found
+
+
 def totals(numbers: NDArray[np.int32], right: NDArray[np.bool_], names: int) -> tuple[Column, Column]:
     """float64 [names], twice: how often each was offered, and how often right."""
-    offered, hits = np.zeros(names), np.zeros(names)
+    hits = np.zeros(names)
     for circle in range(numbers.shape[1]):
-        column = numbers[:, circle].astype(np.int64)
-        offered += np.bincount(column, minlength=names)
-        hits += summed(right, column, names)
-    return offered, hits
+        hits += summed(right, numbers[:, circle].astype(np.int64), names)
+    return _occurrences(numbers, names), hits
+
+
+def _occurrences(numbers: NDArray[np.int32], names: int) -> Column:
+    return np.bincount(numbers.ravel(), minlength=names).astype(np.float64)

@@ -18,6 +18,7 @@ LOOKS: Final = tuple(
         ("date", r"\d{4}-\d{2}-\d{2}"),
         ("moment", r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}.*"),
         ("day", r"\d{1,2}/\d{1,2}/\d{2,4}"),
+        ("month and day", r"\d{2}-\d{2}"),
         ("time", r"\d{1,2}(?::\d{2})+(?:\s?[APap][Mm])?|\d{1,2}\s?[APap][Mm]"),
         ("integer", r"[+-]?\d{1,6}"),
         ("digits", r"\+?[\d ()-]{7,}"),

@@ -43,6 +43,9 @@ from pml.processors.learning.argument_rates import (
     Rates,
     circles,
     cross_fitted,
+    cross_shares,
+    given_looks,
+    look_circles,
     shape_circles,
 )
 from pml.processors.learning.argument_trees import (
@@ -208,6 +211,10 @@ class ArgumentSources:
         return Offered(
             self.rates.of([circles(each, parameter, before.previous) for each, parameter in told]),
             self.rates.of([shape_circles(each, parameter) for each, parameter in told]),
+            self.rates.shares(
+                [given_looks(each.value, parameter) for each, parameter in told],
+                [look_circles(parameter) for _, parameter in told],
+            ),
             any_source[owners],
             owners,
             np.array(numbers, dtype=np.int32),
@@ -234,10 +241,12 @@ def _cross_fitted(cases: Cases) -> Values:
     any_source = cross_fitted(cases.any_numbers, cases.any_right, case_folds, names, FOLDS)
     rates = cross_fitted(cases.numbers, cases.right, case_folds[cases.cases], names, FOLDS)
     looks = cross_fitted(cases.shapes, cases.right, case_folds[cases.cases], names, FOLDS)
+    alike = cross_shares(cases.looks, cases.cases, cases.given, case_folds, FOLDS)
     return weighed(
         Offered(
             rates,
             looks,
+            alike,
             any_source[cases.cases],
             cases.cases,
             cases.values,
@@ -254,6 +263,8 @@ def _rates(cases: Cases) -> Rates:
         (cases.numbers, cases.right),
         (cases.any_numbers, cases.any_right),
         (cases.shapes, cases.right),
+        (cases.given.circles, np.ones(len(cases.any_right), dtype=np.bool_)),
+        (cases.given.looks, np.ones(len(cases.any_right), dtype=np.bool_)),
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from benchmarks.end_to_end.clock import Call, Guess, Rules
 from benchmarks.end_to_end.foreseen import Foreseen
 from benchmarks.end_to_end.measure import (
+    AT_HALF,
     END_KNOWN,
     RANKER,
     Held,
@@ -51,7 +52,21 @@ def test_folds_are_played_with_thresholds_of_the_others() -> None:
     found = row_of(folds, Rules(1.0))
     assert found[RANKER]["thresholds"] == [0.8, 0.8]
     assert found[RANKER]["share_of_oracle"] == pytest.approx(1.0)
-    assert held({"name": "nestful", **found})
+    assert held({"name": "nestful", **found}, RANKER)
+    assert held({"name": "nestful", **found}, AT_HALF)
+
+
+def test_one_threshold_for_all_folds_is_what_nobody_chose() -> None:
+    good, bad = [sitting(confidence=0.6)] * 2, [sitting(confidence=0.6, right=False)] * 2
+    folds = [Held("markov_1", RANKER, {"baseline": each, RANKER: each}) for each in (good, bad)]
+    found = row_of(folds, Rules(1.0))
+    assert found[RANKER]["begun"] == 2, "where all others waste nothing begins, and the other way round"
+    assert (found[AT_HALF]["thresholds"], found[AT_HALF]["begun"], found[AT_HALF]["hits"]) == (
+        [0.5, 0.5],
+        4,
+        2,
+    )
+    assert not held({"name": "nestful", **found}, AT_HALF), "it wastes as much as it serves"
 
 
 def test_sessions_that_always_go_the_same_way_are_foreseen(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from pml.schemas.canonical import canonical_json
         ("2024-08-15", "date"),
         ("2024-08-15T10:00", "moment"),
         ("10/05/2023", "day"),
+        ("10-06", "month and day"),
         ("10:00 AM", "time"),
         ("42", "integer"),
         ("+1 555 1234", "digits"),
