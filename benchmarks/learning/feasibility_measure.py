@@ -150,7 +150,9 @@ def _ask(
     known = sessions.known_from(training)
     descriptions = known.described()
     requests = read_requests(known.texts, descriptions, embedding)
-    given = Given(known.traces.selected(training), embedding.embed(descriptions), requests, seed)
+    given = Given(
+        known.traces.selected(training), embedding.embed(descriptions), requests, seed, known.members()
+    )
     others = known.traces.selected(np.flatnonzero(held_out))
     places = others.positions()
     named = candidates(

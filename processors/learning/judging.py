@@ -108,7 +108,9 @@ def ask(
     known = sessions.known_from(training)
     descriptions = known.described()
     requests = read_requests(known.texts, descriptions, embedding)
-    given = Given(known.traces.selected(training), embedding.embed(descriptions), requests, seed)
+    given = Given(
+        known.traces.selected(training), embedding.embed(descriptions), requests, seed, known.members()
+    )
     others = known.traces.selected(held_out)
     places = others.positions()
     prefixes, targets = others.prefixes(places, requests.points), others.items[places]

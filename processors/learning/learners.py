@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from numpy.typing import NDArray
 
 from pml.processors.learning.attention.fitting import fit_attention, fit_head
+from pml.processors.learning.attention.membership import Contained
 from pml.processors.learning.attention.model import Attention
 from pml.processors.learning.candidates import Learned, Predictor
 from pml.processors.learning.cosine import Cosine
@@ -25,12 +26,14 @@ from pml.processors.learning.traces import TraceSet, Vectors
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """Training traces, points of the vocabulary's descriptions, all visible texts, and the seed."""
+    """Training traces, points of the vocabulary's descriptions, all visible texts, the seed, and what
+    capabilities contain, by number."""
 
     traces: TraceSet
     points: Vectors
     requests: Requests
     seed: int
+    contained: Contained = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -82,7 +85,9 @@ LEARNED: Mapping[str, Learner] = {
 # Only where somebody asks for them: they cost about as much as all others together (benchmarks/README.md).
 ATTENTIVE: Mapping[str, Learner] = {
     "attention": Learner(
-        lambda given: fit_attention(given.traces, given.points, given.requests.points, given.seed),
+        lambda given: fit_attention(
+            given.traces, given.points, given.requests.points, given.seed, given.contained
+        ),
         Attention.from_arrays,
     ),
     "attention_head": Learner(

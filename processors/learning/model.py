@@ -189,6 +189,7 @@ def fitted(
         embedding.embed(descriptions),
         RequestReader(descriptions, embedding).read(sessions.texts),
         seed,
+        sessions.members(),
     )
     learnt = LEARNERS[learner].fit(given)
     return NextModel(

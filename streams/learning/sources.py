@@ -43,11 +43,13 @@ Columns = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the catalog says: what may be called (`listed`), a text for each (`texts`), what tools take."""
+    """What the catalog says: what may be called (`listed`), a text for each (`texts`), what tools take
+    (`schemas`), and which tools and capabilities a capability calls (`contained`)."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
     listed: Collection[str] = ()
     schemas: Schemas = field(default_factory=dict)
+    contained: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,13 +90,19 @@ class Source:
 
 
 def known_from(records: Records, tenant: str) -> Known:
-    """The tools that are listed, and the learned capabilities of a tenant, in words."""
+    """The tools that are listed, and the learned capabilities of a tenant, in words; what its capabilities
+    call, as runs of them showed."""
     library = Library()
     for record in records.values():
         library.take(record)
     documents = library.shelf(tenant).documents
     schemas = {name: tool.input_schema for name, tool in library.tools.items()}
-    return Known({name: found.text for name, found in documents.items()}, tuple(documents), schemas)
+    contained: dict[str, list[str]] = {}
+    for edge in library.edges(tenant):
+        if edge.type == "contains":
+            contained.setdefault(edge.source, []).append(edge.target)
+    texts = {name: found.text for name, found in documents.items()}
+    return Known(texts, tuple(documents), schemas, contained)
 
 
 def from_store(store: Store, selection: Selection, known: Known, outcome: str = "") -> Source:
@@ -148,14 +156,19 @@ def _source(
     names = {*columns["tool_words"].tolist()} - known.texts.keys()
     # A tool that no server lists any more still has a name in words.
     texts = {**{name: tool_document(name, "").text for name in names if ":" in name}, **known.texts}
-    sessions = sessions_of(columns, texts, known.listed)
+    sessions = replace(sessions_of(columns, texts, known.listed), contained=known.contained)
     return Source(
         sessions,
         {
             **about,
             "hash": data_hash(
                 {name: columns[name] for name in (*COLUMNS, *LATER) if name in columns},
-                {"texts": texts, "listed": sorted(known.listed), "schemas": known.schemas if values else {}},
+                {
+                    "texts": texts,
+                    "listed": sorted(known.listed),
+                    "schemas": known.schemas if values else {},
+                    "contained": known.contained,
+                },
                 values,
             ),
             "runs": len(sessions.traces.items),

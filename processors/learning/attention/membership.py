@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,10 @@ Places = NDArray[np.int64]
 
 STRUCTURES_MOST = 512
 _CYCLE = -1
+_NOTHING: Mapping[int, Iterable[int]] = MappingProxyType({})
+
+Contained = Mapping[int, Iterable[int]]
+"""The members of each owner."""
 
 
 class Messages(NamedTuple):
@@ -71,20 +76,23 @@ class Membership:
         return cls(nodes, columns[:, 0], columns[:, 1])
 
     @classmethod
-    def of_structures(cls, traces: TraceSet, size: int, most: int = STRUCTURES_MOST) -> Membership:
+    def of_structures(
+        cls, traces: TraceSet, size: int, contained: Contained = _NOTHING, most: int = STRUCTURES_MOST
+    ) -> Membership:
         """The sets of items that traces called together, the most frequent, as hyperedges from `size` on.
 
-        A set that lies within another one is its member: so there are several levels.
+        A set that lies within another one is its member: so there are several levels. Of what is `contained`,
+        by the number of its capability, programs may call each other in a circle: that is left out.
         """
         bounds = zip(traces.offsets[:-1], traces.offsets[1:], strict=True)
         sets = Counter(frozenset(traces.items[start:end].tolist()) - {UNKNOWN} for start, end in bounds)
         found = [each for each in sets if len(each) > 1]
         found = sorted(found, key=lambda each: (-sets[each], sorted(each)))[:most]
-        contained: dict[int, list[int]] = {}
+        structures: dict[int, list[int]] = {}
         for number, own in enumerate(found, start=size):
             within = [other for other, each in enumerate(found, start=size) if each < own]
-            contained[number] = [*own, *within]
-        return cls.of(size + len(found), contained)
+            structures[number] = [*own, *within]
+        return cls.of(size + len(found), {**_without_circles(size, contained), **structures})
 
     def upward(self) -> Messages:
         """Owners hear their members, the lowest level first."""
@@ -111,6 +119,16 @@ class Membership:
         """
         owners, members = (fitting(arrays, name, np.int32, 1) for name in ("owners", "members"))
         return cls(int(fitting(arrays, "nodes", np.int64, 1)[0]), owners, members)
+
+
+def _without_circles(size: int, contained: Contained) -> dict[int, list[int]]:
+    """What is contained, without members that lie on a circle or contain what does."""
+    pairs = np.array([(owner, each) for owner, members in contained.items() for each in members], np.int32)
+    pairs = pairs.reshape(-1, 2)
+    levels = _levels(size, pairs[:, 0].copy(), pairs[:, 1].copy())
+    return {
+        owner: [each for each in members if levels[each] != _CYCLE] for owner, members in contained.items()
+    }
 
 
 def _messages(nodes: int, hearing: Ids, heard: Ids, levels: Places) -> Messages:

@@ -11,7 +11,6 @@ from benchmarks.end_to_end.foreseen import Foreseen
 from benchmarks.end_to_end.measure import (
     AT_HALF,
     END_KNOWN,
-    RANKER,
     Held,
     Sitting,
     chosen_threshold,
@@ -19,6 +18,7 @@ from benchmarks.end_to_end.measure import (
     measured,
     row_of,
 )
+from benchmarks.end_to_end.models import RANKER
 from benchmarks.end_to_end.table import held
 from pml.processors.memory.embedding import HashedNgrams
 from tests.streams.learning.recorded_sets import row, written

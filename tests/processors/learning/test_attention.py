@@ -141,7 +141,7 @@ def test_hyperedges_are_structures_of_what_is_learned_from_alone() -> None:
     points = np.zeros((size, 4), dtype=np.float32)
     learned = learned_from(seen, 1)
     assert 0 < np.sum(~learned) < len(seen) / 4
-    found = fit_attention(seen, points, NO_POINTS, 1)
+    found = fit_attention(seen, points, NO_POINTS, 1, {})
     contained = {
         frozenset(found.membership.members[found.membership.owners == owner].tolist()) - set(range(size, 999))
         for owner in np.unique(found.membership.owners)
@@ -152,6 +152,9 @@ def test_hyperedges_are_structures_of_what_is_learned_from_alone() -> None:
     ]
     assert contained == structures[0]
     assert structures[1] - structures[0]
+    told = fit_attention(seen, points, NO_POINTS, 1, {5: [1, 2]}).membership
+    assert told.members[told.owners == 5].tolist() == [1, 2], "what the catalog says that a capability calls"
+    assert told.nodes == found.membership.nodes
     assert len(fit_head(seen, points, NO_POINTS, 1).membership.owners) == 0
 
 

@@ -54,6 +54,19 @@ def test_structures_are_sets_that_were_called_together_smaller_ones_within_large
     assert Membership.of_structures(trace_set([[1, 2], [3, 4], [3, 4]]), 5, most=1).members.tolist() == [3, 4]
 
 
+def test_what_capabilities_call_is_contained_beside_what_traces_called_together() -> None:
+    found = Membership.of_structures(trace_set([[1, 2]]), 6, {4: [1, 3], 5: [4]})
+    assert dict(zip(found.owners.tolist(), found.members.tolist(), strict=True)).keys() == {4, 5, 6}
+    assert found.members[found.owners == 4].tolist() == [1, 3]
+    assert found.levels.tolist() == [0, 0, 0, 0, 1, 2, 1]
+
+
+def test_programs_that_call_each_other_in_a_circle_contain_only_what_ends() -> None:
+    found = Membership.of_structures(trace_set([[1, 2]]), 7, {3: [1, 4], 4: [3, 2], 5: [3, 1], 6: [6, 2]})
+    pairs = set(zip(found.owners.tolist(), found.members.tolist(), strict=True))
+    assert pairs == {(3, 1), (4, 2), (5, 1), (6, 2), (7, 1), (7, 2)}
+
+
 def test_arrays_are_all_of_it_and_silence_contains_nothing() -> None:
     found = Membership.of(4, {3: [1, 2]})
     again = Membership.from_arrays(found.to_arrays())

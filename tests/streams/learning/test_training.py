@@ -109,6 +109,8 @@ def test_the_hash_of_the_data_covers_all_that_training_sees(tmp_path: Path) -> N
     sources = [from_file(write_export(tmp_path / "t.npz", **each), Known(), "local") for each in others]
     told = Known({"mail:send": "send a mail"}, ("mail:send",))
     sources.append(from_file(write_export(tmp_path / "t.npz"), told, "local"))
+    told = replace(told, contained={"cap_a": ["mail:send"]})
+    sources.append(from_file(write_export(tmp_path / "t.npz"), told, "local"))
     assert len({source.about["hash"] for source in sources}) == len(sources)
     empty = data_hash({}, {}, ())
     assert empty != data_hash({}, {}, (KnownSession((Past("a:b", {"x": 1}, None),), ("",), 0),))
