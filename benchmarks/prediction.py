@@ -72,8 +72,11 @@ async def _warm_up(plan: Plan, settings: Settings, sides: Sequence[Side]) -> Non
         await answered
 
 
-async def paced_round(side: Side, at_once: int, pause_s: float, into: list[list[float]]) -> None:
-    left = iter(range(CALLS))
+async def paced_round(
+    side: Side, at_once: int, pause_s: float, into: list[list[float]], calls: int = CALLS
+) -> None:
+    """The milliseconds of each call of a round, appended to `into` as one list."""
+    left = iter(range(calls))
     took_ms: list[float] = []
 
     async def one_after_another() -> None:

@@ -30,6 +30,8 @@ from pml.streams.settings import Settings
 LIMITS = Limits(memory_bytes=4_096 * MIB, time_s=3_600)
 # Past its imports, which are no training.
 BEGUN_S = 8.0
+# Calls of a round at each pace, for some ten seconds: a training looks at the last one before it gives way.
+CALLS = {"one at a time, a pause after each": 60, "one at a time": 400, "8 at once": 900}
 
 
 class NothingToTrainOn(PMLError):
@@ -53,11 +55,11 @@ async def measure(plan: Plan) -> Sequence[Figure]:
             for pace, (at_once, pause_s) in PACES.items():
                 plan.say(f"round {number + 1} of {plan.rounds}: {pace}")
                 with_it, without = found[pace]
-                alone = partial(paced_round, side, at_once, pause_s)
+                alone = partial(paced_round, side, at_once, pause_s, calls=CALLS[pace])
                 await in_turns(
                     number,
-                    partial(_beside_training, settings, sets, partial(alone, with_it)),
-                    partial(alone, without),
+                    partial(_beside_training, settings, sets, partial(alone, into=with_it)),
+                    partial(alone, into=without),
                 )
     return [figure_of(pace, percent, *found[pace]) for pace in PACES for percent in PERCENTILES]
 

@@ -88,5 +88,6 @@ def line(told: Mapping[str, Any]) -> str:
         return f"{at} training: {told['reason']}"
     if event == "failed":
         return f"{at} failed, the next one comes: {told['message']} ({told['code']})"
-    took = f"{told['took_s']:g} s, {told['peak_mb']} MiB"
+    way = f" ({told['gave_way_s']:g} s of it gave way to others)" if told["gave_way_s"] else ""
+    took = f"{told['took_s']:g} s{way}, {told['peak_mb']} MiB"
     return f"{at} {told['model_id']} ({told['serves']}), {took}; {told['why']}. {told['reason']}"

@@ -1,4 +1,4 @@
-"""A program in a process of its own that may take so much memory and time, and stands behind all others."""
+"""A program in a process of its own that may take so much memory and time, and lets all others go first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from typing import IO
 import psutil
 
 from pml.schemas.errors import PMLError
-from pml.streams.local.leash import leashed
+from pml.streams.learning.giving_way import GivingWay
+from pml.streams.local.leash import IDLE, leashed
 
 MIB = 1024 * 1024
 # What it may have allocated beyond its limit before somebody notices.
@@ -41,7 +42,8 @@ class OverLimit(PMLError):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a process may take: memory that is resident, with that of its children; time on the wall clock."""
+    """What a process may take: memory that is resident, with that of its children; time on the wall clock,
+    without that in which it gives way."""
 
     memory_bytes: int
     time_s: float
@@ -50,11 +52,15 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A process that ended well: what it wrote to standard output, and the most that it took."""
+    """A process that ended well: what it wrote to standard output, and the most that it took.
+
+    `gave_way_s` is how much of `took_s` it stood still for others.
+    """
 
     output: bytes
     took_s: float
     peak_bytes: int
+    gave_way_s: float = 0.0
 
 
 async def run_limited(command: Sequence[str], environment: Mapping[str, str], limits: Limits) -> Ended:
@@ -78,7 +84,7 @@ async def _run(command: Sequence[str], environment: Mapping[str, str], limits: L
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         began_s = time.monotonic()
         program = [*command]
-        held = leashed(program, limits.niceness)
+        held = leashed(program, limits.niceness, IDLE)
         process = await asyncio.create_subprocess_exec(
             *held,
             stdin=asyncio.subprocess.DEVNULL,
@@ -89,14 +95,15 @@ async def _run(command: Sequence[str], environment: Mapping[str, str], limits: L
         )
         try:
             await _stand_behind(process.pid, limits.niceness, on_leash=held != program)
-            peak_bytes = await _watched(process, limits, began_s)
+            peak_bytes, gave_way_s = await _watched(process, limits, began_s)
         finally:
             await _ended(process)
         if process.returncode != 0:
             told = _last_words(errors) or f"exit code {process.returncode}"
             raise TrainingFailed(f"pml train: {told}", exit_code=process.returncode)
         output.seek(0)
-        return Ended(output.read(OUTPUT_BYTES_MAX), time.monotonic() - began_s, peak_bytes)
+        took_s = time.monotonic() - began_s
+        return Ended(output.read(OUTPUT_BYTES_MAX), took_s, peak_bytes, gave_way_s)
 
 
 async def _stand_behind(pid: int, niceness: int, *, on_leash: bool) -> None:
@@ -123,36 +130,47 @@ def _write_autogroup(pid: int, niceness: int) -> None:
         session.write_text(str(niceness), encoding="ascii")
 
 
-async def _watched(process: asyncio.subprocess.Process, limits: Limits, began_s: float) -> int:
-    """Wait for its end; the most memory that it was seen with, in bytes."""
-    peak_bytes = 0
+async def _watched(process: asyncio.subprocess.Process, limits: Limits, began_s: float) -> tuple[int, float]:
+    """Wait for its end; the most memory that it was seen with, in bytes, and how long it gave way."""
+    peak_bytes, way = 0, GivingWay(process.pid)
     waiting = asyncio.ensure_future(process.wait())
     try:
         while not (await asyncio.wait((waiting,), timeout=LOOK_S))[0]:
-            found = resident_bytes(process.pid)
+            family = family_of(process.pid)
+            found = resident_bytes(family)
             peak_bytes = max(peak_bytes, found)
-            if found > limits.memory_bytes:
-                raise OverLimit(
-                    f"the training took {found // MIB} MiB, more than {limits.memory_bytes // MIB}, and was "
-                    "ended; allow it more (--memory-mb), or train on a shorter time (--since)"
-                )
-            if time.monotonic() - began_s > limits.time_s:
-                raise OverLimit(
-                    f"the training took longer than {limits.time_s:g} s and was ended; allow it more "
-                    "(--time-limit), or train on a shorter time (--since)"
-                )
+            way.look(family)
+            _hold_to(limits, found, time.monotonic() - began_s - way.gave_way_s)
     finally:
         waiting.cancel()
-    return peak_bytes
+    return peak_bytes, way.gave_way_s
 
 
-def resident_bytes(pid: int) -> int:
-    """The memory of a process and its children that is resident; 0 where it is gone."""
+def _hold_to(limits: Limits, resident: int, ran_s: float) -> None:
+    """Raises OverLimit."""
+    if resident > limits.memory_bytes:
+        raise OverLimit(
+            f"the training took {resident // MIB} MiB, more than {limits.memory_bytes // MIB}, and was "
+            "ended; allow it more (--memory-mb), or train on a shorter time (--since)"
+        )
+    if ran_s > limits.time_s:
+        raise OverLimit(
+            f"the training took longer than {limits.time_s:g} s and was ended; allow it more "
+            "(--time-limit), or train on a shorter time (--since)"
+        )
+
+
+def family_of(pid: int) -> list[psutil.Process]:
+    """A process and its children; nobody where it is gone."""
     try:
         process = psutil.Process(pid)
-        family = [process, *process.children(recursive=True)]
+        return [process, *process.children(recursive=True)]
     except psutil.NoSuchProcess:
-        return 0
+        return []
+
+
+def resident_bytes(family: list[psutil.Process]) -> int:
+    """Their memory that is resident, as far as they are still there."""
     found = 0
     for member in family:
         with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):

@@ -143,6 +143,7 @@ async def _train_once(steps: Steps, told: _Teller) -> None:
         baseline=manifest["baseline"],
         reason=manifest["reason"],
         took_s=round(ended.took_s, 1),
+        gave_way_s=round(ended.gave_way_s, 1),
         peak_mb=round(ended.peak_bytes / MIB),
         published=published,
         why=why,

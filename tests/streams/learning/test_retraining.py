@@ -220,3 +220,5 @@ async def test_people_read_a_line_for_each_thing_that_happens() -> None:
         "training: the last one began 3600 s ago",
         f"{FIRST} (ranker), 12.3 s, 300 MiB; it serves from now on. ranker is right more often",
     ]
+    busy = {**world.told[4], "gave_way_s": 4.5}
+    assert "12.3 s (4.5 s of it gave way to others), 300 MiB" in line(busy)
