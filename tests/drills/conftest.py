@@ -10,9 +10,14 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.streams.local.kafka import EmbeddedKafka
+from pml.streams.threshold_overrides import chosen_context, publish_override
 from tests.drills.workshop import Workshop, drill_settings
 from tests.fixtures.store import start_embedded
+
+# Low, so that much of what is predicted is in flight where a role dies; some of it in vain.
+SURE_ENOUGH = 0.3
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -27,6 +32,8 @@ async def workshop(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Wo
         found = Workshop(settings, broker, store, folder)
         try:
             await found.set_up()
+            everywhere = chosen_context(DEFAULT_TENANT, None, None, None)
+            await publish_override(settings, everywhere, SURE_ENOUGH, "drill")
             yield found
         finally:
             await found.tear_down()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.drills.verdict import verdict
+from tests.drills.verdict import until_foreseen, verdict
 from tests.drills.workshop import ROLES, Workshop
 
 ROUNDS = int(os.environ.get("PML_DRILL_ROUNDS", "1"))
@@ -47,6 +47,15 @@ async def test_nothing_is_lost_or_doubled_where_a_role_dies(
         workshop.start(role)
         await workshop.until_ready(role)
     say(f"{point}: {await verdict(workshop)}")
+
+
+async def test_there_were_calls_that_began_because_they_were_predicted(
+    workshop: Workshop, say: Callable[[str], None]
+) -> None:
+    """Else the drills above say nothing of them."""
+    async with workshop.work():
+        await until_foreseen(workshop)
+    say(f"nobody dies: {await verdict(workshop)}")
 
 
 def _passes_often(point: str) -> bool:

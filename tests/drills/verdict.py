@@ -15,6 +15,7 @@ from pml.clickhouse.client import Limits, Store
 from pml.schemas.calls import CallRun
 from pml.schemas.codec import decode_call, decode_event
 from pml.schemas.events import Event, TaskFailed
+from pml.schemas.speculation_events import SpeculationStarted
 from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.connection import client_options, store_url
 from pml.streams.log.reader import counted
@@ -43,6 +44,9 @@ class Counts:
     repeated_calls: int
     effects: int
     hits: int
+    predicted: int
+    foreseen: int
+    foreseen_hits: int
 
     def __str__(self) -> str:
         pairs = (f"{name}={getattr(self, name)}" for name in self.__slots__)
@@ -71,6 +75,7 @@ async def verdict(workshop: Workshop) -> Counts:
     until = dict(tally.positions[workshop.settings.topics.events])
     await check_store(workshop, wanted, since, until, tally.events)
     ends = Counter(event.type for event in events if event.type in ENDS)
+    served = [event for event in events if getattr(event.data, "fate", "") == "served"]
     return Counts(
         runs=len(runs),
         completed=ends["run.completed"],
@@ -81,8 +86,29 @@ async def verdict(workshop: Workshop) -> Counts:
         calls=len({call.call_id for call in calls}),
         repeated_calls=repeated,
         effects=effects,
-        hits=sum(getattr(event.data, "fate", "") == "served" for event in events),
+        hits=len(served),
+        predicted=sum(event.type == "prediction.made" for event in events),
+        foreseen=sum(is_foreseen(event) for event in events),
+        foreseen_hits=sum(getattr(event.data, "kind", "") == "prediction" for event in served),
     )
+
+
+def is_foreseen(event: Event) -> bool:
+    """Whether a call began because it was predicted."""
+    return isinstance(event.data, SpeculationStarted) and event.data.kind == "prediction"
+
+
+async def until_foreseen(workshop: Workshop) -> None:
+    """Wait until a call began because it was predicted: enough sessions went one way, and are counted."""
+    give_up = time.monotonic() + END_TIMEOUT_S
+    positions: dict[int, int] = {}
+    while True:
+        records = await read_topic(workshop, workshop.settings.topics.events, since=positions)
+        if any(is_foreseen(decode_event(record.value)) for record in records if counted(record)):
+            return
+        positions.update({record.partition: record.offset + 1 for record in records})
+        assert time.monotonic() < give_up, f"nothing was foreseen; {workshop.account('bridge')}"
+        await asyncio.sleep(POLL_S)
 
 
 async def read_topic(

@@ -69,6 +69,20 @@ WORKFLOW = {
     ],
 }
 
+# What a session of four runs calls, one after the other: what follows is foreseen, but for the effect.
+# So many sessions take turns that there is time for it.
+TURNS = (("look", "x"), ("read_slowly", "y"), ("look", "z"), ("add", None))
+AT_ONCE = 4
+
+
+def turn_of(number: int) -> tuple[str, dict[str, Any]]:
+    """The session and the workflow of the turn with this number, counted over all sessions."""
+    round_, at = divmod(number, AT_ONCE)
+    block, place = divmod(round_, len(TURNS))
+    tool, name = TURNS[place]
+    task = {"id": "turn", "tool": f"ledger:{tool}", "arguments": {"name": name or f"turn-{number}"}}
+    return f"turns-{block}-{at}", {"name": "turn", "options": {"timeout_s": 60}, "tasks": [task]}
+
 
 def drill_settings(folder: Path, kafka: str, store: str, prefix: str) -> Settings:
     """Settings of one drill: topics and tables of its own, short time-outs."""
@@ -83,6 +97,7 @@ def drill_settings(folder: Path, kafka: str, store: str, prefix: str) -> Setting
         session_timeout_s=SESSION_TIMEOUT_S,
         clickhouse={"url": store, "database": prefix.replace("-", "_")},
         timeouts={"task_s": 3, "queue_s": 8},
+        speculation={"predictions": "on"},
     )
 
 
@@ -120,6 +135,7 @@ class Workshop:
         self.tally = Tally()
         self.kept = dict(roles)
         self.found_dead: list[Ended] = []
+        self._turns = 0
         self._roles: dict[str, subprocess.Popen[bytes]] = {}
 
     async def set_up(self) -> None:
@@ -243,7 +259,10 @@ class Workshop:
 
     @asynccontextmanager
     async def work(self, per_second: float = 4.0) -> AsyncIterator[None]:
-        """Runs keep coming while the block runs, one session each; the last one comes after it."""
+        """Runs keep coming while the block runs, in sessions of their own; the last ones come after it.
+
+        With each comes a turn of a longer session, in which what follows is predicted.
+        """
         stop = asyncio.Event()
         before = len(self.submissions)
         coming = asyncio.create_task(self._submit(1 / per_second, stop))
@@ -262,6 +281,9 @@ class Workshop:
                 self.submissions.append(
                     await producer.start_run(WORKFLOW, context={"name": f"effect-{number}"})
                 )
+                session, turn = turn_of(self._turns)
+                self._turns += 1
+                self.submissions.append(await producer.start_run(turn, session_id=session))
                 if last:
                     return
                 await _wait(stop, every_s)
