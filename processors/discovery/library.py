@@ -116,6 +116,11 @@ class Library:
         return self._models.get(tenant)
 
     @property
+    def predicted(self) -> tuple[str, ...]:
+        """The tenants for which a model predicts, in a fixed order."""
+        return tuple(tenant for tenant, model in sorted(self._models.items()) if model.model_id)
+
+    @property
     def tools(self) -> Mapping[str, Tool]:
         """The tools that are listed now, by id."""
         return {name: tool for name, (_, tool) in self._tools.items()}

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import structlog
 
 from pml.processors.discovery.library import Library
 from pml.schemas.calls import CallRun
@@ -15,6 +18,8 @@ from pml.streams.settings import Settings
 
 if TYPE_CHECKING:
     from pml.streams.learning.serving import Known, Served, Serving
+
+log = structlog.get_logger("pml.bridge")
 
 
 class NothingKnown(PMLError):
@@ -27,14 +32,32 @@ class NothingKnown(PMLError):
 class Predict:
     """Answers with the model that was promoted last; without one, with what was counted of the latest runs.
 
-    One thread beside the loop does what takes long. What models need is imported with the first question: it
-    takes as long as the rest of a bridge's start.
+    One thread beside the loop does what takes long. What models need is imported with the first question, or
+    before it by `prepare`: it takes as long as the rest of a bridge's start.
     """
 
     def __init__(self, settings: Settings, finder: Finder) -> None:
         self._settings, self._finder = settings, finder
         self._thread = ThreadPoolExecutor(1, "pml-predict")
         self._serving: Serving | None = None
+
+    async def prepare(self) -> None:
+        """Do what the first question would wait for: imports, and the models that were promoted.
+
+        What cannot be had now is left to the question.
+        """
+        serving = await self._in_thread(self._imported)
+        from pml.streams.learning.serving import TENANTS_MAX, known_of
+
+        def promoted(library: Library) -> list[Known]:
+            return [known_of(library, tenant) for tenant in library.predicted[:TENANTS_MAX]]
+
+        try:
+            embedding = await self._finder.embedding()
+            for known in await self._finder.look(promoted):
+                await self._in_thread(partial(serving.served, known, embedding))
+        except PMLError as error:
+            log.warning("predictions could not be prepared; the first takes longer", reason=error.message)
 
     async def __call__(self, run: CallRun) -> dict[str, Any]:
         """The answer, as structured content, for the tenant of the call.

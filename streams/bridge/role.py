@@ -137,9 +137,11 @@ class Bridge:
             tasks.create_task(work)
             for work in (catalog.run(), self._report(service, catalog), self._tend(steps))
         ]
+        preparing = tasks.create_task(self._prepare(service, catalog, predict))
         try:
             await service.run(stop)
         finally:
+            preparing.cancel()  # while its threads are there
             await runner.close()
             recall.close()
             analyse.close()
@@ -166,11 +168,20 @@ class Bridge:
 
         return Partitions(new)
 
-    async def _report(self, service: CallService, catalog: CatalogLink) -> None:
-        """Ready once calls are taken and, where this bridge publishes, the catalog says what there is."""
+    async def _ready(self, service: CallService, catalog: CatalogLink) -> None:
+        """Wait until calls are taken and, where this bridge publishes, the catalog says what there is."""
         await service.recovered.wait()
         if service.owns(0):
             await catalog.published.wait()
+
+    async def _prepare(self, service: CallService, catalog: CatalogLink, predict: Predict) -> None:
+        """What the first prediction would wait for holds up nobody's start, but comes right after it."""
+        await self._ready(service, catalog)
+        if self._settings.speculation.predictions == "on":
+            await predict.prepare()
+
+    async def _report(self, service: CallService, catalog: CatalogLink) -> None:
+        await self._ready(service, catalog)
         self._health.ready(**self._facts(service))
         log.info("bridge ready", servers={name: s.record.status for name, s in self._servers.items()})
         while True:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pml.processors.discovery.library import Library, workflow_of
-from pml.schemas.catalog import CatalogRecord
+from pml.schemas.catalog import CatalogRecord, ModelRecord
 from pml.schemas.structure import StructureParameter
 from pml.schemas.workflow import Task
 from tests.processors.discovery.catalog_records import capability, edge, permissions, renamed, server
@@ -208,3 +208,23 @@ def test_only_the_newest_record_of_each_key_counts(given_: list[object]) -> None
     twin = library(*newest.values())
     for tenant in ("ann", "bob"):
         assert made.shelf(tenant) == twin.shelf(tenant)
+
+
+def promoted(tenant: str, model_id: str) -> CatalogRecord:
+    data = ModelRecord(
+        model_id=model_id,
+        learner="ranker" if model_id else "",
+        hit_1=0.5,
+        baseline="markov_1",
+        baseline_hit_1=0.4,
+        promoted_at="2026-01-01T00:00:00.000000Z",
+    )
+    return CatalogRecord(kind=ModelRecord.KIND, id=tenant, data=data)
+
+
+def test_a_model_predicts_for_whom_it_was_promoted_until_it_has_fallen() -> None:
+    made = library(promoted("bob", "mdl_b"), promoted("ann", "mdl_a"), promoted("eve", ""))
+    assert made.predicted == ("ann", "bob")
+    made.take(promoted("bob", ""))
+    made.drop(ModelRecord.KIND, "ann")
+    assert made.predicted == ()

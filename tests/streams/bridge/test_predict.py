@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from pydantic import SecretStr
 
 from pml.clickhouse.client import Store
@@ -26,6 +28,8 @@ from pml.schemas.prediction import (
     Predicted,
     PredictRequest,
 )
+from pml.streams.bridge.predict import Predict
+from pml.streams.discovery.finder import Finder
 from pml.streams.discovery.wordllama_embedding import WordLlamaEmbedding
 from pml.streams.learning import artefacts
 from pml.streams.settings import ClickHouseSettings
@@ -127,6 +131,37 @@ async def test_what_was_counted_answers_until_a_model_is_promoted(
 
             await _promote(stack, "mdl_000000000000")
             assert (await answered(stack)).model == ""
+
+
+@pytest.mark.parametrize("predictions", ["on", "off"])
+async def test_a_promoted_model_is_loaded_before_the_first_question_where_predictions_are_on(
+    kafka: str, tmp_path: Path, predictions: str
+) -> None:
+    async with world(kafka, tmp_path, ["trouble"]) as stack:
+        speculation = stack.settings.speculation.model_copy(update={"predictions": predictions})
+        stack.settings = stack.settings.model_copy(update={"speculation": speculation})
+        await _promote(stack, await asyncio.to_thread(_trained, stack.settings.models_folder))
+        with structlog.testing.capture_logs() as logs:
+            async with bridge(stack), asyncio.timeout(60):
+                while predictions == "on" and "model loaded" not in events_of(logs):
+                    await asyncio.sleep(0.05)
+            assert ("model loaded" in events_of(logs)) == (predictions == "on")
+
+
+async def test_a_model_that_is_gone_is_left_to_the_first_question(kafka: str, tmp_path: Path) -> None:
+    async with world(kafka, tmp_path, ["trouble"]) as stack:
+        await _promote(stack, "mdl_000000000000")
+        finder = Finder(stack.settings)
+        predict = Predict(stack.settings, finder)
+        with structlog.testing.capture_logs() as logs:
+            await predict.prepare()
+        predict.close()
+        await finder.close()
+    assert "predictions could not be prepared; the first takes longer" in events_of(logs)
+
+
+def events_of(logs: Sequence[MutableMapping[str, Any]]) -> list[str]:
+    return [entry["event"] for entry in logs]
 
 
 def _read(answer: PredictAnswer) -> Predicted:
