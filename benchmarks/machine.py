@@ -58,10 +58,14 @@ def _installed(package: str) -> str | None:
 
 
 def commit() -> str:
-    """The commit that was measured; `+` says that files differ from it, `unknown` that there is no git."""
+    """The commit that was measured; `+` says that files differ from it, `unknown` that there is no git.
+
+    Results do not count: a benchmark of several parts writes them while it runs.
+    """
     try:
         head = _git("rev-parse", "--short=12", "HEAD")
-        return head + ("+" if _git("status", "--porcelain", "--untracked-files=no") else "")
+        changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!benchmarks/results")
+        return head + ("+" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -24,21 +24,15 @@ LONGEST = ("n8n", "toollinkos")
 ASKED_S, ANSWER_S = 0.010, 0.020
 
 
-def rows_of_sets(
-    folder: Path, names: Sequence[str], seed: int, most: int, told: Callable[[str], None]
-) -> list[dict[str, Any]]:
-    """The row of each set, in their order; a process for each core measures one set after another.
+def rows_of_sets(folder: Path, names: Sequence[str], seed: int, most: int) -> Iterator[dict[str, Any]]:
+    """The row of each set, as they come; a process for each core measures one set after another.
 
     Those that take longest begin first. At most `most` sessions of each fold are played.
     """
     ordered = sorted(names, key=lambda name: name not in LONGEST)
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        found = {name: pool.submit(_row, folder, name, seed, most) for name in ordered}
-        rows = []
-        for name in names:
-            rows.append(found[name].result())
-            told(f"{name} is measured")
-    return rows
+        for found in as_completed([pool.submit(_row, folder, name, seed, most) for name in ordered]):
+            yield found.result()
 
 
 def _row(folder: Path, name: str, seed: int, most: int) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import orjson
 import typer
@@ -14,6 +14,7 @@ from rich.progress import Progress
 
 from benchmarks.datasets import VARIABLE, datasets_place
 from benchmarks.figures import Bound, Figure
+from benchmarks.kept_rows import Row, in_order, kept_rows, measured_now
 from benchmarks.learning.measure import measure, row_of
 from benchmarks.learning.table import COLUMNS, show
 from benchmarks.learning.ways import WAYS, ways_named
@@ -32,12 +33,13 @@ WIDE = 150
 
 
 def main(
-    sets: Annotated[str, typer.Option(help="Only these sets, by name, with commas; keeps nothing.")] = "",
+    sets: Annotated[str, typer.Option(help="Only these sets, by name, with commas.")] = "",
     seed: Annotated[int, typer.Option(min=0, help="What folds and resamples are drawn with.")] = SEED,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of the table.")] = False,
 ) -> None:
     """Measure next-tool prediction on the data sets that PML_DATASETS names.
 
+    Each set is kept as soon as it is measured; sets that are left out stay as they were.
     Exit code 0 whatever the figures are.
 
     Examples: python -m benchmarks.learning · python -m benchmarks.learning --sets n8n,nestful --json
@@ -45,12 +47,14 @@ def main(
     folder, names = datasets_place(), ways_named(sets, WAYS)
     if folder is None:
         raise SystemExit(f"{VARIABLE} names no folder: the data sets are needed")
-    others = OthersWatch()
+    others, measured = OthersWatch(), dict[str, Row]()
     with planned(NAME, FOLDS, seed) as plan:
-        rows = _rows(folder, names, seed)
+        for row in _rows(folder, names, seed):
+            measured[row["name"]] = measured_now(row)
+            kept = in_order({**kept_rows(NAME, seed), **measured}, list(WAYS))
+            Result.of(NAME, _figures(kept), plan, others, {"sets": kept}).write()
+        rows = in_order(measured, names)
         result = Result.of(NAME, _figures(rows), plan, others, {"sets": rows})
-    if not sets:
-        result.write()
     if json:
         sys.stdout.buffer.write(orjson.dumps(result.as_dict()) + b"\n")
         return
@@ -62,18 +66,17 @@ def main(
     )
 
 
-def _rows(folder: Path, names: Sequence[str], seed: int) -> list[dict[str, Any]]:
-    embedding, rows = WordLlamaEmbedding(), []
+def _rows(folder: Path, names: Sequence[str], seed: int) -> Iterator[Row]:
+    embedding = WordLlamaEmbedding()
     with Progress(console=Console(stderr=True)) as progress:
         task = progress.add_task(NAME, total=len(names) * FOLDS * len(LEARNERS))
         for name in names:
             progress.update(task, description=name)
             found = measure(folder, name, embedding, seed, lambda learner: progress.advance(task))
-            rows.append(row_of(found, seed))
-    return rows
+            yield row_of(found, seed)
 
 
-def _figures(rows: Sequence[Mapping[str, Any]]) -> list[Figure]:
+def _figures(rows: Sequence[Row]) -> list[Figure]:
     """hit@1 of each learner beside that of popularity, where that is right at all; then what is aimed at."""
     figures = []
     for row in rows:
@@ -88,7 +91,7 @@ def _figures(rows: Sequence[Mapping[str, Any]]) -> list[Figure]:
     return figures
 
 
-def _aimed_at(row: Mapping[str, Any]) -> list[Figure]:
+def _aimed_at(row: Row) -> list[Figure]:
     """hit@1 and hit@3 of what serves beside what they are to be at least."""
     return [
         Figure(
