@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,12 +63,14 @@ async def verdict(workshop: Workshop) -> Counts:
     runs = [submission.run_id for submission in workshop.submissions[tally.submissions :]]
     since = dict(tally.positions[workshop.settings.topics.events])
     records = await _settled_log(workshop, set(runs))
+    # What was foreseen begins after the last run has ended: its event was written before its call.
+    calls = await _new_calls(workshop)
+    records = _in_order([*records, *await _read_on(workshop, workshop.settings.topics.events)])
     events = [decode_event(record.value) for record in records if counted(record)]
     for event in events:
         tally.fold(event)
     _check_runs(workshop, runs)
     _check_failures(events)
-    calls = await _new_calls(workshop)
     repeated = _check_calls(workshop, calls)
     effects = _check_effects(workshop, events)
     wanted = {(record.partition, record.offset) for record in records if counted(record)}
@@ -134,7 +136,7 @@ async def read_topic(
             fetched = await consumer.getmany(timeout_ms=200)
             for records in fetched.values():
                 found.extend(records)
-        return sorted(found, key=lambda record: (record.partition, record.offset))
+        return _in_order(found)
     finally:
         await consumer.stop()
 
@@ -162,7 +164,11 @@ async def _settled_log(workshop: Workshop, wanted: set[str]) -> list[Any]:
         text = f"{len(wanted)} runs never ended, for example {sorted(wanted)[:3]}"
         assert time.monotonic() < give_up, text
         await asyncio.sleep(POLL_S)
-    return sorted(found, key=lambda record: (record.partition, record.offset))
+    return found
+
+
+def _in_order(records: Iterable[Any]) -> list[Any]:
+    return sorted(records, key=lambda record: (record.partition, record.offset))
 
 
 async def _new_calls(workshop: Workshop) -> list[CallRun]:
