@@ -32,9 +32,9 @@ def show(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
         console.print(f"{row['name']}: visible was {row['visible']}", highlight=False)
 
 
-def held(row: Mapping[str, Any], side: str = AT_HALF) -> bool:
+def held(row: Mapping[str, Any]) -> bool:
     """Whether the ranker reaches what it must on a set, at no more waste than it may."""
-    ranker = row[side]
+    ranker = row[RANKER]
     if row["name"] in NO_LONGER:
         return bool(ranker["times_as_long"] <= LONGER_MOST)
     share, waste = ranker["share_of_oracle"], ranker["waste"]
@@ -61,8 +61,8 @@ def _worth(rows: Sequence[Mapping[str, Any]]) -> Table:
         name = f"{row['name']} ({row['sessions']:,}, {row['calls']:,}, {row['may_run_early']:,})"
         for side in (*SIDES, AT_HALF, *WHAT_IFS, "oracle"):
             told = row[side]
-            aimed = side in (RANKER, AT_HALF) and row["name"] in (*FLOORS, *NO_LONGER)
-            floor = (*_floor(row["name"]), _mark(row, side)) if aimed else ("", "")
+            aimed = side == RANKER and row["name"] in (*FLOORS, *NO_LONGER)
+            floor = (*_floor(row["name"]), _mark(row)) if aimed else ("", "")
             table.add_row(name, side, *_cells(told), *floor)
             name = ""
     return table
@@ -84,8 +84,8 @@ def _floor(name: str) -> tuple[str]:
     return (f"≥ {FLOORS[name]:.2f}" if name in FLOORS else f"wall ≤ {LONGER_MOST}",)
 
 
-def _mark(row: Mapping[str, Any], side: str) -> str:
-    return "[green]held[/]" if held(row, side) else "[bold red]NOT HELD[/]"
+def _mark(row: Mapping[str, Any]) -> str:
+    return "[green]held[/]" if held(row) else "[bold red]NOT HELD[/]"
 
 
 def _lost(rows: Sequence[Mapping[str, Any]]) -> Table:
