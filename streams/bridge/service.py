@@ -64,6 +64,7 @@ class CallService(ConsumerRebalanceListener):
         self._recovery = Recovery(topics, clients.tails, clients.consumer, now_ms)
         self._recovering: asyncio.Task[None] | None = None
         self._committed: dict[int, int] = {}
+        self._stopping = False
         self.recovered = asyncio.Event()
 
     def owns(self, number: int) -> bool:
@@ -97,6 +98,7 @@ class CallService(ConsumerRebalanceListener):
                 for pair, records in batches.items():
                     await self._take(pair.partition, records)
         finally:
+            self._stopping = True
             committing.cancel()
         await self._finish()
 
@@ -115,13 +117,17 @@ class CallService(ConsumerRebalanceListener):
         self._partitions.suspend()
 
     async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
-        """After a rebalance: let go of what is lost, recover the rest, then take calls."""
+        """After a rebalance: let go of what is lost, recover the rest, then take calls.
+
+        Who stops is in the group until the consumer has left it, and recovers nothing any more.
+        """
         self._consumer.pause(*assigned)
         await self._stop_recovering()
         kept, lost = self._partitions.assign([pair.partition for pair in assigned])
         for partition in lost:
             self._dispatcher.let_go(partition)
-        self._recovering = self._tasks.create_task(self._recover(kept))
+        if not self._stopping:
+            self._recovering = self._tasks.create_task(self._recover(kept))
 
     async def _recover(self, partitions: list[Partition]) -> None:
         await asyncio.gather(*(self._recover_one(partition) for partition in partitions))
