@@ -30,7 +30,7 @@ THRESHOLDS = (*(round(0.02 * step, 2) for step in range(50)), 0.99, 1.01)
 # What is lost of what the oracle gains: the first that holds.
 LOSSES = ("served", "tool not named", "arguments not named", "arguments wrong", "not sure enough")
 SIDES = ("baseline", RANKER)
-# The threshold where no other is surely better: what begins is likelier right than wrong.
+# The one of them that stays where no other is surely better: what begins is likelier right than wrong.
 HALF = 0.5
 # The ranker with that one everywhere.
 AT_HALF = f"{RANKER}, at {HALF}"
@@ -139,10 +139,10 @@ def _ending(held: Sequence[Held]) -> list[list[Sitting]]:
 def _side(
     held: Sequence[Sequence[Sitting]], rules: Rules, scale: Scale, fixed: float | None = None
 ) -> dict[str, Any]:
-    """Each fold with the fixed threshold, or with the one that is best on the others."""
+    """Each fold with the fixed threshold, or with the one that is chosen on the others."""
     account, losses = Account(), Counter[str]()
     thresholds = [
-        _best_elsewhere(held, number, rules) if fixed is None else fixed for number in range(len(held))
+        _chosen_elsewhere(held, number, rules) if fixed is None else fixed for number in range(len(held))
     ]
     for fold, threshold in zip(held, thresholds, strict=True):
         for each in fold:
@@ -155,8 +155,8 @@ def _side(
     }
 
 
-def _best_elsewhere(held: Sequence[Sequence[Sitting]], number: int, rules: Rules) -> float:
-    """The threshold that is best on the sessions of the other folds."""
+def _chosen_elsewhere(held: Sequence[Sequence[Sitting]], number: int, rules: Rules) -> float:
+    """What is chosen on the sessions of the other folds."""
     others = [each for other in (*held[:number], *held[number + 1 :]) for each in other]
     return chosen_threshold(others, rules)
 
@@ -169,8 +169,7 @@ def chosen_threshold(sittings: Sequence[Sitting], rules: Rules) -> float:
     few says little about others.
     """
     found = {
-        each: [sitting.played(replace(rules, threshold=each)) for sitting in sittings]
-        for each in (*THRESHOLDS, HALF)
+        each: [sitting.played(replace(rules, threshold=each)) for sitting in sittings] for each in THRESHOLDS
     }
     sums = {each: Account.total(accounts) for each, accounts in found.items()}
     sparing = {each: account for each, account in sums.items() if account.waste <= WASTE_AIMED}

@@ -46,18 +46,24 @@ class Predict:
 
         What cannot be had now is left to the question.
         """
+        try:
+            await self._load_promoted()
+        except PMLError as error:
+            log.warning("predictions could not be prepared; the first takes longer", reason=error.message)
+        except Exception:
+            # As with a question: a defect of what predicts must not end the bridge.
+            log.exception("predictions could not be prepared: a defect of PML")
+
+    async def _load_promoted(self) -> None:
         serving = await self._in_thread(self._imported)
         from pml.streams.learning.serving import TENANTS_MAX, known_of
 
         def promoted(library: Library) -> list[Known]:
             return [known_of(library, tenant) for tenant in library.predicted[:TENANTS_MAX]]
 
-        try:
-            embedding = await self._finder.embedding()
-            for known in await self._finder.look(promoted):
-                await self._in_thread(partial(serving.served, known, embedding))
-        except PMLError as error:
-            log.warning("predictions could not be prepared; the first takes longer", reason=error.message)
+        embedding = await self._finder.embedding()
+        for known in await self._finder.look(promoted):
+            await self._in_thread(partial(serving.served, known, embedding))
 
     async def __call__(self, run: CallRun) -> dict[str, Any]:
         """The answer, as structured content, for the tenant of the call.

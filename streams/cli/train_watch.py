@@ -28,7 +28,9 @@ MemoryLimit = Annotated[
 TimeLimit = Annotated[
     str | None,
     typer.Option(
-        metavar="TIME", help="With --watch: how long one training may take.", show_default=TIME_LIMIT
+        metavar="TIME",
+        help="With --watch: how long one training may run, without what it stands still for others.",
+        show_default=TIME_LIMIT,
     ),
 ]
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}

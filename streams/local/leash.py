@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
@@ -38,7 +39,8 @@ def main() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.nice(int(sys.argv[2]))
     if sys.argv[3] == IDLE:
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        with suppress(OSError):  # a sandbox may forbid it: niceness is what is left
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     if os.getppid() == int(sys.argv[1]):  # else the parent was gone before the kernel heard the wish
         os.execv(sys.argv[4], sys.argv[4:])
 

@@ -133,19 +133,54 @@ async def test_what_was_counted_answers_until_a_model_is_promoted(
             assert (await answered(stack)).model == ""
 
 
-@pytest.mark.parametrize("predictions", ["on", "off"])
+def predicting(stack: World, predictions: str) -> None:
+    """Switch predictions on or off in the settings."""
+    speculation = stack.settings.speculation.model_copy(update={"predictions": predictions})
+    stack.settings = stack.settings.model_copy(update={"speculation": speculation})
+
+
 async def test_a_promoted_model_is_loaded_before_the_first_question_where_predictions_are_on(
-    kafka: str, tmp_path: Path, predictions: str
+    kafka: str, tmp_path: Path
 ) -> None:
     async with world(kafka, tmp_path, ["trouble"]) as stack:
-        speculation = stack.settings.speculation.model_copy(update={"predictions": predictions})
-        stack.settings = stack.settings.model_copy(update={"speculation": speculation})
+        predicting(stack, "on")
         await _promote(stack, await asyncio.to_thread(_trained, stack.settings.models_folder))
         with structlog.testing.capture_logs() as logs:
             async with bridge(stack), asyncio.timeout(60):
-                while predictions == "on" and "model loaded" not in events_of(logs):
+                while "model loaded" not in events_of(logs):
                     await asyncio.sleep(0.05)
-            assert ("model loaded" in events_of(logs)) == (predictions == "on")
+
+
+@pytest.mark.parametrize(("predictions", "prepared"), [("on", 1), ("off", 0)])
+async def test_who_does_not_predict_prepares_nothing(
+    kafka: str, tmp_path: Path, predictions: str, prepared: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[Predict] = []
+
+    async def prepare(predict: Predict) -> None:
+        calls.append(predict)
+
+    monkeypatch.setattr(Predict, "prepare", prepare)
+    async with world(kafka, tmp_path, ["trouble"]) as stack:
+        predicting(stack, predictions)
+        async with bridge(stack):
+            pass
+    assert len(calls) == prepared
+
+
+async def test_a_defect_of_what_predicts_does_not_end_a_bridge_that_prepares(
+    kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(predict: Predict) -> None:
+        raise ValueError("a defect")
+
+    monkeypatch.setattr(Predict, "_load_promoted", fails)
+    async with world(kafka, tmp_path, ["trouble"]) as stack:
+        predicting(stack, "on")
+        with structlog.testing.capture_logs() as logs:
+            async with bridge(stack):
+                pass
+    assert "predictions could not be prepared: a defect of PML" in events_of(logs)
 
 
 async def test_a_model_that_is_gone_is_left_to_the_first_question(kafka: str, tmp_path: Path) -> None:
