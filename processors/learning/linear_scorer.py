@@ -44,9 +44,10 @@ class LinearScorer:
             right: int64 [prefixes]: the place of what came, or `NONE`.
         """
         count = given.shape[2]
-        known = given[named].astype(np.float64)
-        means = known.mean(axis=0) if len(known) else np.zeros(count)
-        deviations = np.maximum(known.std(axis=0), 1e-6) if len(known) else np.ones(count)
+        known = given[named]
+        means = known.mean(axis=0, dtype=np.float64) if len(known) else np.zeros(count)
+        deviations = known.std(axis=0, dtype=np.float64) if len(known) else np.ones(count)
+        deviations = np.maximum(deviations, 1e-6)
         weights = Loss(standardised(known, means, deviations), named, right).least()
         return cls(means, deviations, weights)
 
@@ -116,10 +117,15 @@ class Loss:
 
     def curvature(self, weights: Column) -> Column:
         """float64 [features + 1, features + 1]: of each prefix the spread of its candidates' rows."""
-        likely = self.rows * self._shares(weights)[self.named].astype(np.float32)[:, None]
-        counts = self.named.sum(axis=1)
-        means = np.add.reduceat(likely, (np.cumsum(counts) - counts)[counts > 0], axis=0)
-        spread = (self.rows.T @ likely - means.T @ means).astype(np.float64)
+        # Imported where it is needed: who only predicts does not wait for it.
+        from scipy.sparse import csr_array
+
+        likely = self._shares(weights)[self.named].astype(np.float32)
+        ends = np.concatenate(([0], np.cumsum(self.named.sum(axis=1))))
+        means = csr_array((likely, np.arange(len(likely)), ends), (len(self.named), len(likely))) @ self.rows
+        # Of a product with itself BLAS computes half.
+        scaled = self.rows * np.sqrt(likely)[:, None]
+        spread = (scaled.T @ scaled - means.T @ means).astype(np.float64)
         return np.asarray(spread / len(self.right) + SHRINKAGE * np.eye(len(weights)))
 
     def _shares(self, weights: Column) -> Column:
