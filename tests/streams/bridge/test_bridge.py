@@ -256,6 +256,10 @@ async def test_a_joined_speculation_keeps_its_slot_and_survives_the_switch(pml: 
     await pml.send(guess.model_copy(update={"speculative": False}))
     real = run("single:echo", arguments={"text": "x"})
     await pml.send(real)
+    # Records of a partition are taken in their order; the switch comes by another topic.
+    behind = run("absent:x")
+    await pml.send(behind)
+    assert (await pml.answer(behind.call_id)).status == "not_started"
     await switch(pml, "off")
     assert (await pml.answer(guess.call_id)).status == "ok"
     assert (await pml.answer(real.call_id)).status == "ok"
