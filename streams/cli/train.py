@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -100,57 +101,110 @@ def train(
     pml train --data traces.npz --no-promote --json · pml train --data "$PML_DATASETS" --json ·
     pml train --watch --every 6h --new-traces 500
     """
-    only_with(
-        "--watch", watch, every=every, new_traces=new_traces, memory_mb=memory_mb, time_limit=time_limit
+    span = moment(since, "--since"), moment(until, "--until")
+    asked = _Asked(
+        data, span, tenant, seed, test, learner, with_attention, outcome_score, drawn=plot is not None
     )
+    limits = {"every": every, "new_traces": new_traces, "memory_mb": memory_mb, "time_limit": time_limit}
+    only_with("--watch", watch, **limits)
     if outcome_score is not None:
         _check_outcome(outcome_score, data)
     if watch:
-        if plot is not None or (data != STORE and Path(data).is_dir()):
-            raise typer.BadParameter("--plot and data sets do not go with --watch")
-        given = {"--data": data, "--since": since, "--until": until, "--tenant": tenant, "--learner": learner}
-        given["--outcome-score"] = outcome_score
-        options = [f"{name}={value}" for name, value in given.items() if value is not None]
-        options += ["--with-attention"] * with_attention
         watch_trainings(
-            [*options, f"--seed={seed}", f"--test={test}"],
+            asked.again(),
             tenant=tenant,
             schedule=(every, new_traces),
             limits=(memory_mb or MEMORY_MB, time_limit or TIME_LIMIT),
             promote=promote,
             json=json,
         )
-        return
-    settings = load_settings()
-    outcome = settings.learning.outcome_score if outcome_score is None else outcome_score
-    span = moment(since, "--since"), moment(until, "--until")
-    if data != STORE and Path(data).is_dir():
-        _judge_sets(settings, Path(data), seed, with_attention=with_attention, as_json=json)
-        return
-    from pml.streams.learning.promotion import promote as published
-    from pml.streams.learning.training import Wish, train
+    elif asked.of_data_sets:
+        _judge_sets(load_settings(), Path(data), seed, with_attention=with_attention, as_json=json)
+    else:
+        _kept(load_settings(), asked, plot, promote=promote, as_json=json)
 
-    with _progress() as phases:
-        with phases.phase("reading"):
-            source = _read(settings, data, (tenant, *span), outcome, with_catalog=promote or data == STORE)
-        embedding = _embedding(settings, phases)
-        wish = Wish(seed, test, plot is not None, learner, with_attention)
-        trained = train(source, embedding, settings.models_folder, wish, phases)
-        manifest = trained.manifest
-        _write_priorities(settings, source, seed, phases)
-        found = _backtested(settings, trained, span, embedding, phases) if source.values else None
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is learned of, and how; the options of `pml train` by their names."""
+
+    data: str
+    span: Span
+    tenant: str
+    seed: int
+    test: float
+    learner: Learner | None
+    with_attention: bool
+    outcome_score: str | None
+    drawn: bool
+
+    @property
+    def of_data_sets(self) -> bool:
+        return self.data != STORE and Path(self.data).is_dir()
+
+    def again(self) -> list[str]:
+        """The options of each training of a watch.
+
+        Raises:
+            typer.BadParameter: a watch can not do this.
+        """
+        if self.drawn or self.of_data_sets:
+            raise typer.BadParameter("--plot and data sets do not go with --watch")
+        since, until = self.span
+        given = {"--data": self.data, "--since": since, "--until": until, "--tenant": self.tenant}
+        given |= {"--learner": self.learner, "--outcome-score": self.outcome_score}
+        options = [f"{name}={value}" for name, value in given.items() if value is not None]
+        options += ["--with-attention"] * self.with_attention
+        return [*options, f"--seed={self.seed}", f"--test={self.test}"]
+
+
+def _kept(settings: Settings, asked: _Asked, plot: Path | None, *, promote: bool, as_json: bool) -> None:
+    """Train a model, keep it, and say what became of it.
+
+    Raises:
+        BrokerUnavailable, StoreUnavailable, QueryError, ConfigurationError
+        typer.BadParameter: an option does not go with what is read.
+    """
+    from pml.streams.learning.promotion import promote as published
+
+    manifest, found = _trained(settings, asked, with_catalog=promote or asked.data == STORE)
     record = run_async(published(settings, manifest["model_id"], person())) if promote else None
     if plot is not None:
         from pml.streams.learning.curve_plot import draw_curve
 
         draw_curve(manifest, plot)
         note(f"drawn in {plot}")
-    if json:
+    if as_json:
         print_json({**manifest, "backtest": found, "promoted": record is not None})
     else:
         print_manifest(manifest)
         print_line(found)
         note(_became(manifest, promoted=record is not None))
+
+
+def _trained(
+    settings: Settings, asked: _Asked, *, with_catalog: bool
+) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
+    """The manifest of a model that is now kept, and its backtest.
+
+    Raises:
+        BrokerUnavailable, StoreUnavailable, QueryError, ConfigurationError
+        typer.BadParameter: an option does not go with what is read.
+    """
+    from pml.streams.learning.training import Wish, train
+
+    outcome = settings.learning.outcome_score if asked.outcome_score is None else asked.outcome_score
+    with _progress() as phases:
+        with phases.phase("reading"):
+            source = _read(
+                settings, asked.data, (asked.tenant, *asked.span), outcome, with_catalog=with_catalog
+            )
+        embedding = _embedding(settings, phases)
+        wish = Wish(asked.seed, asked.test, asked.drawn, asked.learner, asked.with_attention)
+        trained = train(source, embedding, settings.models_folder, wish, phases)
+        _write_priorities(settings, source, asked.seed, phases)
+        found = _backtested(settings, trained, asked.span, embedding, phases) if source.values else None
+    return trained.manifest, found
 
 
 def _check_outcome(told: str, data: str) -> None:

@@ -81,7 +81,7 @@ async def test_sessions_are_played_alike_with_what_was_learned_and_without(tmp_p
     assert {way["calls"] for way in (plain, *predicted)} == {plain["calls"]}
     assert all(way["hits"] > 0 for way in predicted), report.as_dict()
     # What an earlier demo left in the same folder is neither trained on nor counted, and serves nobody here.
-    shorter = replace(plan, played=1, thinks_s=0.5, tenant=new_id("demo"))
+    shorter = replace(plan, recorded=5, played=1, thinks_s=0.5, tenant=new_id("demo"))
     again = await learn(Stage(settings, CHECKOUT), shorter, lambda text: None)
     assert again.differences == []
     (*_, last) = draw_sessions(shorter.recorded + shorter.played, shorter.seed)
