@@ -85,7 +85,8 @@ def _figures(rows: Sequence[Row]) -> list[Figure]:
             figures += [
                 Figure(f"{row['name']}: {name}", "hit@1", (hits[name],), (hits[BASELINE],))
                 for name in LEARNERS
-                if name != BASELINE
+                # A row that was kept earlier may know fewer.
+                if name != BASELINE and name in hits
             ]
         figures += _aimed_at(row)
     return figures

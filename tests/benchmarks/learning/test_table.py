@@ -57,6 +57,14 @@ def test_figures_are_ratios_to_popularity_where_it_is_ever_right() -> None:
     assert _figures([row(0.0) | {"wanted": None}]) == []
 
 
+def test_a_row_that_was_kept_before_there_were_all_learners_has_figures_of_its_own() -> None:
+    told = row(0.5)
+    known = {name: found for name, found in told["ways"].items() if name != "attention"}
+    names = {figure.name for figure in _figures([told | {"ways": known}])}
+    assert "small: boosted" in names
+    assert "small: attention" not in names
+
+
 def test_only_known_sets_are_measured() -> None:
     assert ways_named("", WAYS) == tuple(WAYS)
     assert ways_named("n8n, tau", WAYS) == ("n8n", "tau", "tau_sessions", "tau, script")
