@@ -102,8 +102,11 @@ def can_speculate(
     """Whether a call may run early, as far as the guard can tell.
 
     `from_results` says that arguments come from results of other tasks: those do not leave this
-    machine early unless the operator allows it (condition 5).
+    machine early unless the operator allows it (condition 5). A tool that its server lists no longer has no
+    hints that would narrow what the file allows: unknown, so no (condition 1).
     """
+    if is_gone(tool, server):
+        return Verdict(False, "not_listed")
     granted = grant(tool, arguments, permissions, server)
     if isinstance(granted, Refusal):
         return Verdict(False, granted.code.lower())
@@ -133,10 +136,15 @@ def listed_tool(tool: str, server: ServerTools | None) -> Tool | None:
     return next((item for item in server.tools if item.name == name), None) if server else None
 
 
+def is_gone(tool: str, server: ServerTools | None) -> bool:
+    """Whether a server told what it has, and has no such tool."""
+    return server is not None and server.status == "listed" and listed_tool(tool, server) is None
+
+
 def may_run_early(tool: str, permissions: PermissionFile, server: ServerTools | None) -> bool:
     """Whether any arguments would let a call run early: what no argument can change is looked at first."""
     found = permissions.find(tool)
-    if found is None or found[1].approval == "hil" or not found[1].cacheable:
+    if found is None or found[1].approval == "hil" or not found[1].cacheable or is_gone(tool, server):
         return False
     listed = listed_tool(tool, server)
     hints = listed.hints if listed else ToolHints()

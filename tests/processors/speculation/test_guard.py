@@ -47,7 +47,8 @@ def test_what_no_argument_can_change_is_looked_at_first() -> None:
     }
     file = PermissionFile.model_validate({"tools": entries})
     erase = Tool(name="erase", hints=ToolHints(read_only=False), definition="d")
-    server = ServerTools(server="files", status="listed", tools=(erase,))
+    others = (Tool(name=name.partition(":")[2], definition="d") for name in entries if name != "files:erase")
+    server = ServerTools(server="files", status="listed", tools=(erase, *others))
     names = [*entries, "files:unknown"]
     assert [name for name in names if may_run_early(name, file, server)] == ["files:read", "files:some"]
     assert [name for name in names if may_run_early(name, file, None)] == [
@@ -55,6 +56,18 @@ def test_what_no_argument_can_change_is_looked_at_first() -> None:
         "files:some",
         "files:erase",
     ]
+
+
+def test_a_tool_that_its_server_lists_no_longer_never_runs_early() -> None:
+    """What a destructive hint made a write must not become a read because the hint has gone with the tool."""
+    purge = Tool(name="purge", hints=ToolHints(destructive=True), definition="d")
+    listed = ServerTools(server="files", status="listed", tools=(purge,))
+    without = listed.model_copy(update={"tools": ()})
+    entries = PermissionFile.model_validate({"tools": {"files:*": {"scope": "readonly", "approval": "auto"}}})
+    assert can_speculate("files:purge", {}, entries, listed) == Verdict(False, "effect")
+    assert can_speculate("files:purge", {}, entries, without) == Verdict(False, "not_listed")
+    assert not may_run_early("files:purge", entries, listed)
+    assert not may_run_early("files:purge", entries, without)
 
 
 def test_a_minimal_tool_with_automatic_approval_is_safe() -> None:
