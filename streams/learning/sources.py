@@ -38,6 +38,10 @@ COLUMNS = (
 # A file that an earlier release wrote has not all of them.
 LATER = ("request", "request_words", "call_pattern", "call_pattern_words", "call_success")
 
+# The rest but the offsets and the words is of runs.
+OF_CALLS = ("tool", "call_mocked", "call_pattern", "call_success")
+_TENANTS = "tenant_words"
+
 Columns = dict[str, NDArray[Any]]
 
 
@@ -133,21 +137,34 @@ def judged(success: NDArray[Any], scored: NDArray[np.int8]) -> NDArray[np.uint8]
 
 
 def from_file(file: Path, known: Known, tenant: str) -> Source:
-    """The sessions of a file that `pml export traces` wrote as npz.
+    """A tenant's sessions in a file that `pml export traces` wrote as npz: it may have those of all.
 
     Raises:
         ConfigurationError: it cannot be read, or is no such file.
     """
+    needed = {*COLUMNS, _TENANTS}
     try:
         with np.load(file, allow_pickle=False) as stored:
-            columns = {name: stored[name] for name in (*COLUMNS, *LATER) if name in {*COLUMNS, *stored}}
+            columns = {name: stored[name] for name in (*needed, *LATER) if name in {*needed, *stored}}
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be read: {error.strerror or error}") from None
     except (ValueError, KeyError, zipfile.BadZipFile) as error:
         raise ConfigurationError(
             f"{file} is no training set: {error}; write one with `pml export traces traces.npz`"
         ) from None
-    return _source(columns, known, {"from": file.name, "tenant": tenant})
+    return _source(of_tenant(columns, tenant), known, {"from": file.name, "tenant": tenant})
+
+
+def of_tenant(columns: Columns, tenant: str) -> Columns:
+    """The runs of one tenant, with their calls; the words stay as they are."""
+    lengths = np.diff(columns["offsets"])
+    runs = np.isin(columns["tenant"], np.flatnonzero(columns[_TENANTS] == tenant))
+    calls = np.repeat(runs, lengths)
+    return {
+        name: column if name.endswith("_words") else column[calls if name in OF_CALLS else runs]
+        for name, column in columns.items()
+        if name not in {"offsets", _TENANTS}
+    } | {"offsets": np.concatenate(([0], np.cumsum(lengths[runs])))}
 
 
 def _source(

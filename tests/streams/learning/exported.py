@@ -27,6 +27,7 @@ def write_export(file: Path, sessions: int = 30, runs: int = 4, **others: np.nda
     odd = np.random.default_rng(2).integers(0, 2, count)
     columns: dict[str, np.ndarray] = {
         "tenant": zeros,
+        "tenant_words": np.array(["local"]),
         "session_id": np.array([f"ses_{number // runs:03}" for number in range(count)], dtype="S7"),
         "epoch": np.zeros(count, dtype="<u8"),
         "log_offset": np.arange(count, dtype="<u8"),

@@ -191,6 +191,23 @@ def test_another_file_is_no_training_set(tmp_path: Path) -> None:
         from_file(tmp_path / "gone.npz", Known(), "local")
 
 
+def test_of_a_file_with_several_tenants_only_the_sessions_of_one_are_learned(tmp_path: Path) -> None:
+    tenants = {"tenant": np.arange(120, dtype="<i4") // 60, "tenant_words": np.array(["acme", "other"])}
+    # The runs of "other" have no calls, then one, then two.
+    counts = np.concatenate((np.ones(60, dtype=np.int64), np.arange(60) % 3))
+    file = write_export(tmp_path / "traces.npz", **tenants, offsets=np.concatenate(([0], np.cumsum(counts))))
+    whole = from_file(file, Known(), "acme")
+    assert (whole.about["sessions"], whole.about["tenant"]) == (15, "acme")
+    assert {name for name, _ in whole.names} == {f"ses_{number:03}" for number in range(15)}
+    others = from_file(file, Known(), "other")
+    assert {name for name, _ in others.names} == {f"ses_{number:03}" for number in range(15, 30)}
+    (tmp_path / "alone").mkdir()
+    alone = from_file(write_export(tmp_path / "alone" / "traces.npz", sessions=15), Known(), "local")
+    assert whole.sessions.traces.outcomes.tolist() == alone.sessions.traces.outcomes.tolist()
+    with pytest.raises(NothingToLearn):
+        train(from_file(file, Known(), "nobody"), EMBEDDING, tmp_path / "models", Wish(), Phases())
+
+
 def test_the_catalog_says_what_a_tool_is_and_others_have_their_names(tmp_path: Path) -> None:
     known = Known({"mail:send": "sends a mail", "new:tool": "does something new"}, ("mail:send", "new:tool"))
     sessions = from_file(write_export(tmp_path / "traces.npz"), known, "local").sessions
