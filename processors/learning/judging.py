@@ -105,7 +105,7 @@ def ask(
     told: Told = lambda name: None,
 ) -> Judged:
     """Fit on some sessions, int64 rows, and ask about others."""
-    known = sessions.known_from(training)
+    known = sessions.asked_about(held_out, training)
     descriptions = known.described()
     requests = read_requests(known.texts, descriptions, embedding)
     given = Given(

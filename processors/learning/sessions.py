@@ -21,7 +21,9 @@ class Sessions:
 
     `descriptions` are those of names, in words; of a name that has none nothing is known but itself.
     `listed` names may come next although nobody called them yet. `contained` are the names of what each
-    capability calls. `calls` are those that the items are made of; None: of single calls nothing is known.
+    capability calls. `learned` are names that there are because a session called them, each with the group of
+    the first that did, whose words describe it. `calls` are those that the items are made of; None: of single
+    calls nothing is known.
     """
 
     vocabulary: Vocabulary
@@ -31,18 +33,47 @@ class Sessions:
     listed: Collection[str] = ()
     calls: Calls | None = None
     contained: Mapping[str, Collection[str]] = field(default_factory=dict)
+    learned: Mapping[str, int] = field(default_factory=dict)
+
+    def asked_about(self, asked: Places, rows: Places) -> Sessions:
+        """As somebody knows them who saw `rows` and is asked about `asked`, int64 both.
+
+        The catalog of now has what the asked ones taught it: neither a capability that only they called is
+        known, nor the words that they gave one.
+        """
+        theirs = {*self._called(asked)} & self.learned.keys()
+        groups = {*self.traces.groups[asked].tolist()}
+        hidden = theirs - {*self._called(rows)}
+        told = {name for name in self.learned if self.learned[name] in groups}
+        listed = [name for name in self.listed if name not in hidden]
+        descriptions = {name: text for name, text in self.descriptions.items() if name not in told}
+        return replace(self, listed=listed, descriptions=descriptions).known_from(rows)
 
     def known_from(self, rows: Places) -> Sessions:
         """All of them, as somebody knows them who saw these: what only others called is `UNKNOWN`.
 
         So nothing that is learned of some sessions has a number for what only later ones call.
         """
-        used = np.unique(self.traces.selected(rows).items)
-        called = (self.vocabulary.name(int(number)) for number in used)
-        known = Vocabulary.of({*self.listed, *(name for name in called if name is not None)})
+        known = Vocabulary.of({*self.listed, *self._called(rows)})
         numbers = np.concatenate(([0], known.ids(self.vocabulary.names))).astype(np.int32)
         traces = replace(self.traces, items=numbers[self.traces.items])
         return replace(self, vocabulary=known, traces=traces)
+
+    def _called(self, rows: Places) -> list[str]:
+        """The names of what these called."""
+        used = np.unique(self.traces.selected(rows).items)
+        names = (self.vocabulary.name(number) for number in used.tolist())
+        return [name for name in names if name is not None]
+
+    def first_groups(self) -> dict[str, int]:
+        """For each name that was called, the group of the session that called it and ended first."""
+        traces = self.traces
+        owners = np.repeat(np.arange(len(traces)), traces.lengths)
+        order = np.argsort(traces.times_ms[owners], kind="stable")
+        items, first = np.unique(traces.items[order], return_index=True)
+        groups = traces.groups[owners[order[first]]]
+        names = (self.vocabulary.name(number) for number in items.tolist())
+        return {name: group for name, group in zip(names, groups.tolist(), strict=True) if name is not None}
 
     def members(self) -> dict[int, list[int]]:
         """What capabilities contain, in numbers of the vocabulary, as far as it has them."""

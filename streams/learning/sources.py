@@ -174,6 +174,9 @@ def _source(
     # A tool that no server lists any more still has a name in words.
     texts = {**{name: tool_document(name, "").text for name in names if ":" in name}, **known.texts}
     sessions = replace(sessions_of(columns, texts, known.listed), contained=known.contained)
+    # A tool is there whoever calls it; a capability is there because of the first session that did.
+    first = {name: group for name, group in sessions.first_groups().items() if ":" not in name}
+    sessions = replace(sessions, learned=first)
     return Source(
         sessions,
         {
