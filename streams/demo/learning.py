@@ -27,6 +27,7 @@ from pml.streams.demo.sessions import DemoSession, draw_sessions
 from pml.streams.demo.stage import Stage
 from pml.streams.learning.limited import TrainingFailed
 from pml.streams.learning.promotion import promote
+from pml.streams.local.leash import leashed
 from pml.streams.local.supervisor import supervised
 from pml.streams.settings import Settings
 from pml.streams.threshold_overrides import chosen_context, publish_override
@@ -110,9 +111,9 @@ async def _trained(settings: Settings, plan: Plan, learner: str | None = None) -
         TrainingFailed: it made none.
     """
     wanted = ("--learner", learner) if learner else ()
+    command = [sys.executable, "-m", "pml.streams.cli", "train", "--no-promote", "--json"]
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "pml.streams.cli", "train", "--no-promote", "--json"),
-        *("--tenant", plan.tenant, "--seed", str(plan.seed), *wanted),
+        *leashed([*command, "--tenant", plan.tenant, "--seed", str(plan.seed), *wanted]),
         env={**os.environ, **settings.environment()},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

@@ -179,11 +179,10 @@ def resident_bytes(family: list[psutil.Process]) -> int:
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
-    """Nothing is left of it, whoever is in a hurry."""
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await asyncio.shield(process.wait())
+    """Nothing is left of it, whoever is in a hurry: nor of its children, where it went before them."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await asyncio.shield(process.wait())
 
 
 def _last_words(errors: IO[bytes]) -> str:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from pathlib import Path
+from typing import Any
 
-import orjson
-
-from pml.schemas.errors import ConfigurationError
+from pml.streams.learning.locked_file import changed
 
 FILE = "openings.json"
 
@@ -23,19 +20,9 @@ def count_opening(folder: Path, test_hash: str) -> int:
     Raises:
         ConfigurationError: the file cannot be read or written.
     """
-    file = folder / FILE
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with file.open("a+b") as stream:
-            # Two trainings at once count one after the other; the lock ends with the file.
-            fcntl.flock(stream, fcntl.LOCK_EX)
-            stream.seek(0)
-            counts: dict[str, int] = orjson.loads(stream.read() or b"{}")
-            counts[test_hash] = counts.get(test_hash, 0) + 1
-            stream.truncate(0)
-            stream.write(orjson.dumps(counts, option=orjson.OPT_INDENT_2))
-            stream.flush()
-            os.fsync(stream.fileno())
-            return counts[test_hash]
-    except (OSError, ValueError, TypeError) as error:
-        raise ConfigurationError(f"{file} cannot be read and written: {error}") from None
+
+    def count(counts: dict[str, Any]) -> int:
+        counts[test_hash] = int(counts.get(test_hash, 0)) + 1
+        return int(counts[test_hash])
+
+    return changed(folder / FILE, count)

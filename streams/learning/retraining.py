@@ -18,6 +18,7 @@ from pml.schemas.times import from_rfc3339, to_rfc3339
 from pml.streams.catalog_topic import read_catalog
 from pml.streams.clock import Clock
 from pml.streams.connection import store_url
+from pml.streams.learning.begun import last_begun_ms, note_begun
 from pml.streams.learning.limited import MIB, Ended, Limits, TrainingFailed, run_limited
 from pml.streams.learning.manifests import Manifest, list_manifests, tenant_of
 from pml.streams.learning.promotion import promote, promoted_of
@@ -69,12 +70,14 @@ class Steps:
 
     Attributes:
         count: the runs that ended since a time (milliseconds since 1970).
+        begin: keeps that a training begins at a time, for who starts after us.
         train: one training, in a process of its own; what it wrote.
         publish: lets a model serve where it may; whether it does now, and why.
         sleep: for so many seconds.
     """
 
     count: Callable[[int], Awaitable[int]]
+    begin: Callable[[int], None]
     train: Callable[[], Awaitable[Ended]]
     publish: Callable[[Manifest], Awaitable[tuple[bool, str]]]
     clock: Clock
@@ -101,7 +104,7 @@ async def retrain(schedule: Schedule, steps: Steps, last_ms: int | None, tell: T
             continue
         waits, last_ms = False, steps.clock()
         told("started", reason=reason)
-        await _train_once(steps, told)
+        await _train_once(steps, told, last_ms)
 
 
 @dataclass(slots=True)
@@ -128,8 +131,9 @@ async def _due(schedule: Schedule, steps: Steps, last_ms: int | None, told: _Tel
     return schedule.due(last_ms, steps.clock(), traces)
 
 
-async def _train_once(steps: Steps, told: _Teller) -> None:
+async def _train_once(steps: Steps, told: _Teller, now_ms: int) -> None:
     try:
+        steps.begin(now_ms)
         ended = await steps.train()
         manifest = _manifest(ended)
         published, why = await steps.publish(manifest)
@@ -189,7 +193,10 @@ def steps_of(settings: Settings, job: Job, clock: Clock) -> Steps:
             return False, f"`pml model promote {manifest['model_id']}` lets it serve"
         return await publish_earned(settings, manifest, job.principal)
 
-    return Steps(count, lambda: run_limited(command, environment, job.limits), publish, clock)
+    def begin(now_ms: int) -> None:
+        note_begun(settings.models_folder, job.tenant, now_ms)
+
+    return Steps(count, begin, lambda: run_limited(command, environment, job.limits), publish, clock)
 
 
 async def publish_earned(settings: Settings, manifest: Manifest, principal: str) -> tuple[bool, str]:
@@ -214,11 +221,15 @@ async def publish_earned(settings: Settings, manifest: Manifest, principal: str)
 
 
 def last_training_ms(settings: Settings, tenant: str) -> int | None:
-    """When the newest model of a tenant was made; None where there is none.
+    """When the last training of a tenant began, else when its newest model was made; None: neither is known.
 
     Raises:
+        ConfigurationError: what is kept of it cannot be read.
         ModelDamaged: a manifest cannot be read.
     """
+    begun_ms = last_begun_ms(settings.models_folder, tenant)
+    if begun_ms is not None:
+        return begun_ms
     manifests = (item for item in list_manifests(settings.models_folder) if tenant_of(item) == tenant)
     newest = next(manifests, None)
     return None if newest is None else from_rfc3339(newest["created_at"])

@@ -62,6 +62,19 @@ async def test_who_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:
             await asyncio.sleep(0.01)
 
 
+async def test_who_ends_before_its_child_leaves_no_child_behind(tmp_path: Path) -> None:
+    told = tmp_path / "pid"
+    program = (
+        "import subprocess, sys; "
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); "
+        "open(sys.argv[1], 'w').write(str(child.pid))"
+    )
+    await run_limited(python(program, str(told)), os.environ, ROOM)
+    pid = int(told.read_text())
+    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+        await asyncio.sleep(0.01)
+
+
 async def test_one_that_cannot_begin_is_told() -> None:
     with pytest.raises(TrainingFailed, match="pml train"):
         await run_limited(["/nowhere/python"], os.environ, ROOM)

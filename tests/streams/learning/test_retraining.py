@@ -53,6 +53,7 @@ class World:
     count_fails: Callable[[int], bool] = lambda now_ms: False
     now_ms: int = START_MS
     trained_ms: list[int] = field(default_factory=list)
+    begun_ms: list[int] = field(default_factory=list)
     told: list[Any] = field(default_factory=list)
 
     @property
@@ -60,7 +61,9 @@ class World:
         return [told["event"] for told in self.told]
 
     async def run(self, schedule: Schedule, last_ms: int | None = None) -> World:
-        steps = Steps(self.count, self.train, self.publish, lambda: self.now_ms, self.sleep)
+        steps = Steps(
+            self.count, self.begun_ms.append, self.train, self.publish, lambda: self.now_ms, self.sleep
+        )
         with pytest.raises(asyncio.CancelledError):
             await retrain(schedule, steps, last_ms, self.told.append)
         return self
@@ -91,6 +94,7 @@ async def test_on_a_schedule_the_next_one_counts_from_when_the_last_began() -> N
     world = World(until_ms=START_MS + 20 * HOUR_MS, train_ms=HOUR_MS)
     await world.run(Schedule(every_s=6 * 3_600))
     assert world.trained_ms == [START_MS + hours * HOUR_MS for hours in (0, 6, 12, 18)]
+    assert world.begun_ms == world.trained_ms
     assert world.events[:4] == ["started", "trained", "waiting", "started"]
     assert world.told[1]["peak_mb"] == 300
 
@@ -103,7 +107,7 @@ async def test_a_training_that_takes_longer_than_the_schedule_is_not_made_up_for
             raise asyncio.CancelledError
         return True, ""
 
-    steps = Steps(world.count, world.train, stop, lambda: world.now_ms, world.sleep)
+    steps = Steps(world.count, world.begun_ms.append, world.train, stop, lambda: world.now_ms, world.sleep)
     with pytest.raises(asyncio.CancelledError):
         await retrain(Schedule(every_s=3_600), steps, None, world.told.append)
     assert world.trained_ms == [START_MS + hours * HOUR_MS for hours in (0, 9, 18)]
@@ -190,7 +194,7 @@ async def test_a_broker_that_is_away_leaves_the_model_for_later() -> None:
         raise BrokerUnavailable("no broker")
 
     world = World(until_ms=START_MS + HOUR_MS)
-    steps = Steps(world.count, world.train, away, lambda: world.now_ms, world.sleep)
+    steps = Steps(world.count, world.begun_ms.append, world.train, away, lambda: world.now_ms, world.sleep)
     with pytest.raises(asyncio.CancelledError):
         await retrain(Schedule(every_s=7_200), steps, None, world.told.append)
     assert world.told[1]["code"] == "BROKER_UNAVAILABLE"
@@ -208,6 +212,30 @@ def test_the_newest_model_of_the_tenant_says_when_the_last_training_was(tmp_path
     keep(found.models_folder, FIRST)
     assert last_training_ms(found, "local") == from_rfc3339(PROMOTED_AT)
     assert last_training_ms(found, "acme") is None
+
+
+def test_a_training_that_began_is_known_after_a_restart_whatever_came_of_it(tmp_path: Path) -> None:
+    found = Settings.load(data_dir=tmp_path)
+    keep(found.models_folder, FIRST)
+    job = Job("local", (), Limits(MIB, 1.0), None)
+    for hours in (1, 2):
+        steps_of(found, job, lambda: START_MS).begin(START_MS + hours * HOUR_MS)
+    assert last_training_ms(found, "local") == START_MS + 2 * HOUR_MS
+    assert last_training_ms(found, "acme") is None
+
+
+async def test_a_folder_that_cannot_be_written_is_told_and_the_next_one_comes() -> None:
+    world = World(until_ms=START_MS + 3 * HOUR_MS)
+
+    def full(now_ms: int) -> None:
+        world.begun_ms.append(now_ms)
+        if len(world.begun_ms) == 1:
+            raise ConfigurationError("the disk is full")
+
+    steps = Steps(world.count, full, world.train, world.publish, lambda: world.now_ms, world.sleep)
+    with pytest.raises(asyncio.CancelledError):
+        await retrain(Schedule(every_s=3_600), steps, None, world.told.append)
+    assert world.events[:5] == ["started", "failed", "waiting", "started", "trained"]
 
 
 async def test_people_read_a_line_for_each_thing_that_happens() -> None:
