@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Mapping
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,10 @@ from pml.schemas.errors import ConfigurationError, PMLError
 from pml.streams.learning.manifests import (
     Manifest,
     ModelDamaged,
+    NoSuchModel,
+    arrays_digest,
     arrays_file,
+    digest_of,
     manifest_file,
     missing_model,
     model_name,
@@ -41,7 +43,7 @@ class ModelUnfit(PMLError):
 
 def write(folder: Path, model: NextModel, manifest: Mapping[str, Any]) -> str:
     """Keep a model; its id. The same model of a tenant has the same id, and the manifest that was there first
-    stays.
+    stays. A file that is damaged or gone is written anew.
 
     Args:
         folder: is made where it is not there.
@@ -56,13 +58,14 @@ def write(folder: Path, model: NextModel, manifest: Mapping[str, Any]) -> str:
         raise ModelUnfit(
             f"the model has {len(told)} bytes, more than {BYTES_MAX}: train it on a shorter time"
         )
-    digest = _hash(told)
+    digest = digest_of(told)
     model_id = model_name(digest)
     about = {"format_version": FORMAT_VERSION, "model_id": model_id, "blake2b": digest, "bytes": len(told)}
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not manifest_file(folder, model_id).exists():
+        if not _arrays_lie(folder, model_id, digest):
             put(arrays_file(folder, model_id), told)
+        if not _manifest_lies(folder, model_id, digest, tenant_of(manifest)):
             # Last: a model is there as soon as its manifest is.
             put(
                 manifest_file(folder, model_id),
@@ -71,6 +74,21 @@ def write(folder: Path, model: NextModel, manifest: Mapping[str, Any]) -> str:
     except OSError as error:
         raise ConfigurationError(f"{folder} cannot be written: {error.strerror or error}") from None
     return model_id
+
+
+def _arrays_lie(folder: Path, model_id: str, digest: str) -> bool:
+    try:
+        return arrays_digest(folder, model_id) == digest
+    except FileNotFoundError:
+        return False
+
+
+def _manifest_lies(folder: Path, model_id: str, digest: str, tenant: str) -> bool:
+    try:
+        found = read_manifest(folder, model_id)
+    except (NoSuchModel, ModelDamaged):
+        return False
+    return (found["blake2b"], tenant_of(found)) == (digest, tenant)
 
 
 def load(folder: Path, model_id: str, embedding: Embedding) -> tuple[NextModel, Manifest]:
@@ -88,7 +106,7 @@ def load(folder: Path, model_id: str, embedding: Embedding) -> tuple[NextModel, 
         told = file.read_bytes()
     except OSError as error:
         raise missing_model(folder, model_id, error) from None
-    if _hash(told) != manifest["blake2b"]:
+    if digest_of(told) != manifest["blake2b"]:
         raise ModelDamaged(f"{file} is not what was written: train again, or restore it from a backup")
     try:
         with np.load(io.BytesIO(told), allow_pickle=False) as stored:
@@ -109,10 +127,6 @@ def model_bytes(model: NextModel, tenant: str) -> bytes:
     arrays: dict[str, Any] = {_TENANT: np.array(tenant), **model.to_arrays()}
     np.savez_compressed(stream, **arrays)
     return stream.getvalue()
-
-
-def _hash(told: bytes) -> str:
-    return blake2b(told, digest_size=16).hexdigest()
 
 
 def _size(file: Path) -> int:

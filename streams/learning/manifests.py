@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from pml.schemas.identifiers import DEFAULT_TENANT
 
 _ID = re.compile(r"mdl_[0-9a-f]{12}")
 _ID_DIGITS = 12
+_DIGEST_BYTES = 16
 
 
 Manifest = dict[str, Any]
@@ -68,6 +71,21 @@ def list_manifests(folder: Path) -> list[Manifest]:
 def tenant_of(manifest: Mapping[str, Any]) -> str:
     """Whose sessions a model was trained on, and whom alone it serves: it knows their values."""
     return manifest.get("data", {}).get("tenant") or DEFAULT_TENANT
+
+
+def digest_of(told: bytes) -> str:
+    """What the bytes of a model are known by."""
+    return hashlib.blake2b(told, digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def arrays_digest(folder: Path, model_id: str) -> str:
+    """The same of what lies in the folder; the whole file is read, but never all of it at once.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with arrays_file(folder, model_id).open("rb") as stream:
+        return hashlib.file_digest(stream, partial(hashlib.blake2b, digest_size=_DIGEST_BYTES)).hexdigest()
 
 
 def model_name(digest: str) -> str:

@@ -106,3 +106,28 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigurationError, match="cannot be written"):
         artefacts.write(tmp_path / "file", model(), {})
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".json"])
+@pytest.mark.parametrize("told", [None, b"", b"{}"])
+def test_what_is_damaged_or_gone_is_written_anew(suffix: str, told: bytes | None, tmp_path: Path) -> None:
+    model_id = artefacts.write(tmp_path, model(), {"created_at": "2026-11-23T09:00:00Z"})
+    file = (tmp_path / model_id).with_suffix(suffix)
+    file.unlink() if told is None else file.write_bytes(told)
+    assert artefacts.write(tmp_path, model(), {"created_at": "2026-11-23T11:00:00Z"}) == model_id
+    _, manifest = artefacts.load(tmp_path, model_id, EMBEDDING)
+    first = suffix == ".npz"
+    assert manifest["created_at"] == f"2026-11-23T{'09' if first else '11'}:00:00Z"
+
+
+@pytest.mark.parametrize("field", ["blake2b", "tenant"])
+def test_a_manifest_of_other_bytes_or_of_another_tenant_is_written_anew(field: str, tmp_path: Path) -> None:
+    model_id = artefacts.write(tmp_path, model(), {"data": {"tenant": "one"}})
+    file = tmp_path / f"{model_id}.json"
+    told = orjson.loads(file.read_bytes())
+    of_others = {"blake2b": {"blake2b": told["blake2b"][:12] + "0" * 20}, "tenant": {"data": {"tenant": "two"}}}
+    file.write_bytes(orjson.dumps(told | of_others[field]))
+    with pytest.raises(ModelDamaged):
+        artefacts.load(tmp_path, model_id, EMBEDDING)
+    assert artefacts.write(tmp_path, model(), {"data": {"tenant": "one"}}) == model_id
+    assert tenant_of(artefacts.load(tmp_path, model_id, EMBEDDING)[1]) == "one"
