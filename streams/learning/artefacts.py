@@ -20,6 +20,7 @@ from pml.streams.learning.manifests import (
     NoSuchModel,
     arrays_digest,
     arrays_file,
+    damaged,
     digest_of,
     manifest_file,
     missing_model,
@@ -107,7 +108,7 @@ def load(folder: Path, model_id: str, embedding: Embedding) -> tuple[NextModel, 
     except OSError as error:
         raise missing_model(folder, model_id, error) from None
     if digest_of(told) != manifest["blake2b"]:
-        raise ModelDamaged(f"{file} is not what was written: train again, or restore it from a backup")
+        raise damaged(file)
     try:
         with np.load(io.BytesIO(told), allow_pickle=False) as stored:
             arrays = dict(stored)

@@ -54,7 +54,24 @@ def read_manifest(folder: Path, model_id: str) -> Manifest:
         raise missing_model(folder, model_id, error) from None
     except (ValueError, KeyError, TypeError):
         pass
-    raise ModelDamaged(f"{file} is not what was written: train again, or restore it from a backup")
+    raise damaged(file)
+
+
+def read_sound(folder: Path, model_id: str) -> Manifest:
+    """What is said of a model whose bytes are those that it is named by.
+
+    Raises:
+        NoSuchModel: it is not in the folder, or only one of its files is.
+        ModelDamaged: one of them is not what was written.
+    """
+    manifest = read_manifest(folder, model_id)
+    try:
+        digest = arrays_digest(folder, model_id)
+    except OSError as error:
+        raise missing_model(folder, model_id, error) from None
+    if digest != manifest["blake2b"]:
+        raise damaged(arrays_file(folder, model_id))
+    return manifest
 
 
 def list_manifests(folder: Path) -> list[Manifest]:
@@ -108,6 +125,11 @@ def missing_model(folder: Path, model_id: str, error: OSError) -> PMLError:
     if isinstance(error, FileNotFoundError):
         return NoSuchModel(f"{folder} has no model {model_id}; `pml model list` shows those there are")
     return ConfigurationError(f"{folder} cannot be read: {error.strerror or error}")
+
+
+def damaged(file: Path) -> ModelDamaged:
+    """The error to raise where a file of a model is another than was written."""
+    return ModelDamaged(f"{file} is not what was written: train again, or restore it from a backup")
 
 
 def put(file: Path, told: bytes) -> None:

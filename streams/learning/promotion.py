@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +12,7 @@ from pml.schemas.errors import Refused
 from pml.schemas.times import to_rfc3339
 from pml.streams.catalog_topic import Records, publish, read_catalog
 from pml.streams.learning.kept_backtests import latest_backtest
-from pml.streams.learning.manifests import read_manifest, tenant_of
+from pml.streams.learning.manifests import read_sound, tenant_of
 from pml.streams.settings import Settings
 
 PREVIOUS_MOST = 10
@@ -33,10 +34,10 @@ async def promote(settings: Settings, model_id: str, principal: str) -> ModelRec
     """Let a model of the folder serve from now on; what served before can be gone back to.
 
     Raises:
-        NoSuchModel, ModelDamaged: it cannot.
+        NoSuchModel, ModelDamaged: it is not there, or one of its files is not what was written.
         BrokerUnavailable: the broker does not answer.
     """
-    manifest = read_manifest(settings.models_folder, model_id)
+    manifest = await asyncio.to_thread(read_sound, settings.models_folder, model_id)
     tenant = tenant_of(manifest)
     before = promoted_of(await read_catalog(settings), tenant)
     previous = () if before is None else (before.model_id, *before.previous)
@@ -53,14 +54,14 @@ async def roll_back(settings: Settings, principal: str, tenant: str) -> ModelRec
 
     Raises:
         Refused: nothing served before.
-        NoSuchModel, ModelDamaged: what served before is gone.
+        NoSuchModel, ModelDamaged: what served before is gone, or not what was written.
         BrokerUnavailable: the broker does not answer.
     """
     now = promoted_of(await read_catalog(settings), tenant)
     if now is None or not now.previous:
         raise Refused("no model served before this one; `pml model promote ID` says which shall")
     before, *others = now.previous
-    manifest = read_manifest(settings.models_folder, before)
+    manifest = await asyncio.to_thread(read_sound, settings.models_folder, before)
     tested = latest_backtest(settings.models_folder, before)
     told = {"reason": "rolled_back", "fallen": now.fallen, "backtest": tested}
     return await publish_model(

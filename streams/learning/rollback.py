@@ -11,7 +11,7 @@ from pml.processors.learning.drift import fall, has_fallen, successors, with_fal
 from pml.schemas.catalog import ModelFallen, ModelLive, ModelRecord
 from pml.schemas.errors import PMLError
 from pml.streams.catalog_topic import read_catalog
-from pml.streams.learning.manifests import Manifest, arrays_file, read_manifest
+from pml.streams.learning.manifests import Manifest, read_sound
 from pml.streams.learning.promotion import promoted_of, publish_model, record_of, record_of_counting
 from pml.streams.settings import Settings
 
@@ -55,7 +55,7 @@ def _successor(folder: Path, now: ModelRecord, one: ModelFallen) -> ModelRecord:
 
 def _manifest(folder: Path, model_id: str) -> Manifest | None:
     try:
-        return read_manifest(folder, model_id) if arrays_file(folder, model_id).exists() else None
+        return read_sound(folder, model_id)
     except PMLError as error:
         log.warning("a model that served before cannot be gone back to", reason=error.message)
         return None

@@ -7,18 +7,19 @@ from pathlib import Path
 import orjson
 
 from pml.schemas.catalog import ModelRecord
-from pml.streams.learning.manifests import Manifest, arrays_file, manifest_file
+from pml.streams.learning.manifests import Manifest, arrays_file, digest_of, manifest_file, model_name
 
-FIRST, SECOND, THIRD = "mdl_aaaaaaaaaaaa", "mdl_bbbbbbbbbbbb", "mdl_cccccccccccc"
+_ARRAYS = {model_name(digest_of(told)): told for told in (b"first", b"second", b"third", b"fourth")}
+FIRST, SECOND, THIRD, FOURTH = _ARRAYS
 PROMOTED_AT = "2023-01-01T00:00:00.000000Z"
 
 
 def keep(folder: Path, *model_ids: str) -> None:
-    """Put models there, without what is in them."""
+    """Put models there, with other bytes in place of their arrays."""
     folder.mkdir(parents=True, exist_ok=True)
     for model_id in model_ids:
         manifest_file(folder, model_id).write_bytes(orjson.dumps(manifest(model_id)))
-        arrays_file(folder, model_id).write_bytes(b"arrays")
+        arrays_file(folder, model_id).write_bytes(_ARRAYS[model_id])
 
 
 def manifest(model_id: str) -> Manifest:
@@ -26,7 +27,7 @@ def manifest(model_id: str) -> Manifest:
     rates = {"ranker": 0.8, "markov_1": 0.6}
     return {
         "model_id": model_id,
-        "blake2b": model_id.removeprefix("mdl_") + "0" * 20,
+        "blake2b": digest_of(_ARRAYS[model_id]),
         "created_at": PROMOTED_AT,
         "serves": "ranker",
         "baseline": "markov_1",

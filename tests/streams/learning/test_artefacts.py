@@ -125,7 +125,10 @@ def test_a_manifest_of_other_bytes_or_of_another_tenant_is_written_anew(field: s
     model_id = artefacts.write(tmp_path, model(), {"data": {"tenant": "one"}})
     file = tmp_path / f"{model_id}.json"
     told = orjson.loads(file.read_bytes())
-    of_others = {"blake2b": {"blake2b": told["blake2b"][:12] + "0" * 20}, "tenant": {"data": {"tenant": "two"}}}
+    of_others = {
+        "blake2b": {"blake2b": told["blake2b"][:12] + "0" * 20},
+        "tenant": {"data": {"tenant": "two"}},
+    }
     file.write_bytes(orjson.dumps(told | of_others[field]))
     with pytest.raises(ModelDamaged):
         artefacts.load(tmp_path, model_id, EMBEDDING)

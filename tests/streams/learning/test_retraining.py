@@ -31,7 +31,7 @@ from pml.streams.learning.retraining import (
     steps_of,
 )
 from pml.streams.settings import Settings
-from tests.streams.learning.kept_models import FIRST, PROMOTED_AT, SECOND, keep, manifest, serving
+from tests.streams.learning.kept_models import FIRST, FOURTH, PROMOTED_AT, SECOND, keep, manifest, serving
 from tests.streams.learning.test_rollback import Topic, settings_of
 
 HOUR_MS = 3_600_000
@@ -183,10 +183,9 @@ async def test_the_same_model_and_one_that_fell_are_not_published(
     assert (published, "was rolled back" in why) == (False, True)
     assert topic.model.model_id == FIRST
 
-    other = "mdl_dddddddddddd"
-    keep(found.models_folder, other)
-    assert (await publish_earned(found, manifest(other), "ann"))[0]
-    assert (topic.model.model_id, topic.model.previous, topic.model.fallen) == (other, (FIRST,), (fallen,))
+    keep(found.models_folder, FOURTH)
+    assert (await publish_earned(found, manifest(FOURTH), "ann"))[0]
+    assert (topic.model.model_id, topic.model.previous, topic.model.fallen) == (FOURTH, (FIRST,), (fallen,))
 
 
 async def test_a_broker_that_is_away_leaves_the_model_for_later() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from pml.schemas.catalog import CatalogData, CatalogRecord, ModelLive, ModelRecord
-from pml.schemas.errors import BrokerUnavailable, Refused
+from pml.schemas.errors import BrokerUnavailable, PMLError, Refused
 from pml.streams import status
 from pml.streams.learning import listing, promotion, rollback
-from pml.streams.learning.manifests import arrays_file, manifest_file
+from pml.streams.learning.manifests import ModelDamaged, NoSuchModel, arrays_file, manifest_file
 from pml.streams.settings import Settings
 from pml.streams.status import rolled_back
 from tests.streams.learning.kept_models import FIRST, SECOND, THIRD, keep, serving
@@ -124,6 +124,31 @@ async def test_a_model_that_is_damaged_is_passed_over(
     manifest_file(settings.models_folder, SECOND).write_text("{}")
     await rollback.roll_back_fallen(settings, "local", live(FIRST))
     assert topic.model.model_id == THIRD
+
+
+async def test_a_model_of_other_bytes_does_not_serve_after_one_that_fell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, topic = settings_of(tmp_path), Topic(monkeypatch, serving(FIRST, SECOND, THIRD))
+    keep(settings.models_folder, SECOND, THIRD)
+    arrays_file(settings.models_folder, SECOND).write_bytes(b"others")
+    await rollback.roll_back_fallen(settings, "local", live(FIRST))
+    assert topic.model.model_id == THIRD
+
+
+@pytest.mark.parametrize(("told", "refusal"), [(None, NoSuchModel), (b"others", ModelDamaged)])
+async def test_a_model_that_is_gone_or_of_other_bytes_is_not_promoted_and_not_gone_back_to(
+    told: bytes | None, refusal: type[PMLError], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, topic = settings_of(tmp_path), Topic(monkeypatch, serving(FIRST, SECOND))
+    keep(settings.models_folder, FIRST, SECOND)
+    file = arrays_file(settings.models_folder, SECOND)
+    file.unlink() if told is None else file.write_bytes(told)
+    with pytest.raises(refusal, match="pml model list|train again"):
+        await promotion.promote(settings, SECOND, "ann")
+    with pytest.raises(refusal, match="pml model list|train again"):
+        await promotion.roll_back(settings, "ann", "local")
+    assert topic.model == serving(FIRST, SECOND)
 
 
 async def test_the_list_shows_what_came_of_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
