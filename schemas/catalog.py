@@ -266,7 +266,7 @@ class Edge(CatalogData):
 
 
 class ModelFallen(Record):
-    """A model that was rolled back because it did worse than its best baseline, and when (log time)."""
+    """A model that was rolled back: why, and when (log time where it did worse than its best baseline)."""
 
     model_id: str
     why: str
@@ -304,8 +304,8 @@ class ModelRecord(CatalogData):
         baseline, baseline_hit_1: the best baseline, and the same of it. Live it must not do worse than that.
         previous: what was promoted before and can be gone back to, the latest first, at most ten.
         why: of one that was rolled back by itself, for what the one before it had to go.
-        fallen: models that were rolled back so, the latest first, at most ten; only a person promotes
-            them again.
+        fallen: models that were rolled back, by themselves or by a person, the latest first, at most ten;
+            only a person promotes them again.
         backtest: its latest when it was promoted; None where there was none.
 
     Without a `model_id` none serves: what is counted of the latest runs predicts. The figures are then those

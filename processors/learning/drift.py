@@ -76,13 +76,13 @@ def fall(live: ModelLive, promoted: ModelRecord) -> ModelFallen:
 
 
 def with_fallen(fallen: Sequence[ModelFallen], one: ModelFallen) -> tuple[ModelFallen, ...]:
-    """Those that have fallen, the latest first, at most ten."""
+    """Those that were rolled back, the latest first, at most ten."""
     others = tuple(item for item in fallen if item.model_id != one.model_id)
     return (one, *others)[:FALLEN_MOST]
 
 
 def successors(previous: Sequence[str], fallen: Sequence[ModelFallen], there: Collection[str]) -> list[str]:
-    """The models that may serve instead, the best choice first: promoted before, there, and never fallen.
+    """The models that may serve instead, the best choice first: promoted before, there, and not rolled back.
 
     Args:
         previous: what was promoted before, the latest first.

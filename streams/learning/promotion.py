@@ -7,7 +7,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from pml.schemas.catalog import CatalogRecord, ModelLive, ModelRecord
+from pml.processors.learning.drift import with_fallen
+from pml.schemas.catalog import CatalogRecord, ModelFallen, ModelLive, ModelRecord
 from pml.schemas.errors import Refused
 from pml.schemas.times import to_rfc3339
 from pml.streams.catalog_topic import Records, publish, read_catalog
@@ -50,7 +51,7 @@ async def promote(settings: Settings, model_id: str, principal: str) -> ModelRec
 
 
 async def roll_back(settings: Settings, principal: str, tenant: str) -> ModelRecord:
-    """Let the model serve a tenant that did before.
+    """Let the model serve a tenant that did before; only a person promotes again what served until now.
 
     Raises:
         Refused: nothing served before.
@@ -63,10 +64,11 @@ async def roll_back(settings: Settings, principal: str, tenant: str) -> ModelRec
     before, *others = now.previous
     manifest = await asyncio.to_thread(read_sound, settings.models_folder, before)
     tested = latest_backtest(settings.models_folder, before)
-    told = {"reason": "rolled_back", "fallen": now.fallen, "backtest": tested}
-    return await publish_model(
-        settings, tenant, record_of(manifest, principal, tuple(others)).model_copy(update=told)
-    )
+    record = record_of(manifest, principal, tuple(others))
+    one = ModelFallen(model_id=now.model_id, why=f"{principal} went back to {before}", at=record.promoted_at)
+    fallen = with_fallen(now.fallen or (), one)
+    told = {"reason": "rolled_back", "fallen": fallen, "backtest": tested}
+    return await publish_model(settings, tenant, record.model_copy(update=told))
 
 
 def record_of(manifest: Mapping[str, Any], principal: str, previous: tuple[str, ...]) -> ModelRecord:

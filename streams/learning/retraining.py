@@ -203,7 +203,8 @@ async def publish_earned(settings: Settings, manifest: Manifest, principal: str)
     """Let a model serve that was just trained; whether it does, and why.
 
     What serves in it was chosen by `pml train`: something learned only where it is surely better than the
-    best baseline. The model that serves now stays where this is the same, and one that fell stays out.
+    best baseline. The model that serves now stays where this is the same, and one that fell, or that a
+    person went back from, stays out.
 
     Raises:
         BrokerUnavailable: the broker does not answer.
@@ -213,9 +214,10 @@ async def publish_earned(settings: Settings, manifest: Manifest, principal: str)
     now = promoted_of(await read_catalog(settings), tenant_of(manifest))
     if now is not None and now.model_id == model_id:
         return False, "it is the one that serves"
-    fallen = {} if now is None else {item.model_id: item.at for item in now.fallen or ()}
-    if model_id in fallen:
-        return False, f"it did worse than its baseline and was rolled back ({fallen[model_id]})"
+    fallen = () if now is None else now.fallen or ()
+    if (one := next((item for item in fallen if item.model_id == model_id), None)) is not None:
+        again = f"`pml model promote {model_id}` lets it serve again"
+        return False, f"it was rolled back ({one.at}), {one.why}: {again}"
     await promote(settings, model_id, principal)
     return True, "it serves from now on"
 

@@ -188,6 +188,21 @@ async def test_the_same_model_and_one_that_fell_are_not_published(
     assert (topic.model.model_id, topic.model.previous, topic.model.fallen) == (FOURTH, (FIRST,), (fallen,))
 
 
+async def test_a_model_that_a_person_went_back_from_is_published_by_persons_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, topic = settings_of(tmp_path), Topic(monkeypatch, serving(FIRST, SECOND))
+    monkeypatch.setattr(retraining, "read_catalog", promotion.read_catalog)
+    keep(found.models_folder, FIRST, SECOND)
+    await promotion.roll_back(found, "ann", "local")
+    published, why = await publish_earned(found, manifest(FIRST), "bob")
+    assert (published, topic.model.model_id) == (False, SECOND)
+    assert f"ann went back to {SECOND}" in why
+    assert f"pml model promote {FIRST}" in why
+    await promotion.promote(found, FIRST, "ann")
+    assert (topic.model.model_id, topic.model.fallen) == (FIRST, None)
+
+
 async def test_a_broker_that_is_away_leaves_the_model_for_later() -> None:
     async def away(found: Any) -> tuple[bool, str]:
         raise BrokerUnavailable("no broker")

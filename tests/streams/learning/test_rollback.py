@@ -164,6 +164,18 @@ async def test_the_list_shows_what_came_of_models(tmp_path: Path, monkeypatch: p
     assert (await listing.lived(settings, "local", FIRST))["fell"] == topic.model.why
 
 
+async def test_the_list_shows_who_went_back_from_a_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, topic = settings_of(tmp_path), Topic(monkeypatch, serving(FIRST, SECOND))
+    keep(settings.models_folder, FIRST, SECOND)
+    record = await promotion.roll_back(settings, "ann", "local")
+    rows = {row["model_id"]: row["fell"] for row in await listing.model_rows(settings, "local")}
+    assert rows == {FIRST: f"ann went back to {SECOND}", SECOND: None}
+    # `pml status` tells of those alone that were rolled back by themselves.
+    assert (record.why, rolled_back(topic.records)) == (None, ())
+
+
 async def test_what_a_manifest_says_needs_no_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def silent(settings: Settings) -> None:
         raise BrokerUnavailable("no broker")
