@@ -14,6 +14,7 @@ from pml.streams.cli.train_report import print_manifest
 
 if TYPE_CHECKING:
     from pml.schemas.catalog import ModelRecord
+    from pml.schemas.errors import PMLError
 
 app = typer.Typer(no_args_is_help=True, help="Models of what comes next: which there are, and which serves.")
 ModelId = Annotated[str, typer.Argument(metavar="MODEL", help="Its id, mdl_…")]
@@ -47,7 +48,7 @@ def list_(*, tenant: Tenant = DEFAULT_TENANT, json: Json = False) -> None:
     """
     from pml.streams.learning.listing import model_rows
 
-    rows = run_async(model_rows(load_settings(), tenant))
+    rows = run_async(model_rows(load_settings(), tenant, _tell_passed_over))
     if json:
         print_json({"items": rows, "next_cursor": None})
         return
@@ -116,6 +117,10 @@ def _tell(record: ModelRecord, *, as_json: bool) -> None:
         note(f"its backtest, {tested.runs} runs: {tested.hits} of {tested.begun} calls begun early of use")
     if as_json:
         print_json(record.model_dump(mode="json"))
+
+
+def _tell_passed_over(error: PMLError) -> None:
+    note(f"a model is passed over: {error.message}")
 
 
 def _tell_fallen(rows: Iterable[Mapping[str, Any]]) -> None:

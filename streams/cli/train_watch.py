@@ -64,7 +64,6 @@ def watch_trainings(
 
     Raises:
         ConfigurationError: no schedule was given.
-        ModelDamaged: a manifest cannot be read.
         typer.BadParameter: a duration is none.
     """
     from pml.streams.clock import now_ms

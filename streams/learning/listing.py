@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from pml.schemas.errors import BrokerUnavailable
+from pml.schemas.errors import BrokerUnavailable, PMLError
 from pml.streams.catalog_topic import Records, read_catalog
-from pml.streams.learning.manifests import list_manifests, tenant_of
+from pml.streams.learning.manifests import list_manifests, tenant_of, warn_of
 from pml.streams.learning.promotion import live_of, promoted_of
 from pml.streams.settings import Settings
 
 
-async def model_rows(settings: Settings, tenant: str) -> list[dict[str, Any]]:
+async def model_rows(
+    settings: Settings, tenant: str, passed_over: Callable[[PMLError], None] = warn_of
+) -> list[dict[str, Any]]:
     """A row for each model of a tenant, the newest first; one that serves and is not here comes last.
+
+    Args:
+        passed_over: is told of each whose manifest cannot be read, whosever it is.
 
     Raises:
         BrokerUnavailable: the broker does not answer.
-        ModelDamaged: a manifest cannot be read.
     """
     records = await read_catalog(settings)
-    manifests = await asyncio.to_thread(list_manifests, settings.models_folder)
+    manifests = await asyncio.to_thread(list_manifests, settings.models_folder, passed_over)
     rows = [_row(manifest) for manifest in manifests if tenant_of(manifest) == tenant]
     promoted = promoted_of(records, tenant)
     serving = promoted.model_id if promoted is not None else ""

@@ -6,22 +6,27 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import orjson
+import structlog
+from pydantic import model_validator
 
+from pml.schemas.base import Record
+from pml.schemas.catalog import Count, Share
 from pml.schemas.errors import ConfigurationError, PMLError
 from pml.schemas.identifiers import DEFAULT_TENANT
+from pml.schemas.times import from_rfc3339
 
 _ID = re.compile(r"mdl_[0-9a-f]{12}")
 _ID_DIGITS = 12
 _DIGEST_BYTES = 16
 
-
 Manifest = dict[str, Any]
+log = structlog.get_logger("pml.models")
 
 
 class NoSuchModel(PMLError):
@@ -31,9 +36,41 @@ class NoSuchModel(PMLError):
 
 
 class ModelDamaged(PMLError):
-    """The bytes of a model are not those that it is named by, or its manifest cannot be read."""
+    """The bytes of a model are not those that it is named by, or its manifest is not what was written."""
 
     code = "MODEL_DAMAGED"
+
+
+class _Mean(Record):
+    mean: Share
+
+
+class _Judged(Record):
+    hit_1: _Mean
+
+
+class _Data(Record):
+    questions: Count
+    tenant: str | None = None
+
+
+class _Needed(Record):
+    """What lists, promotions and trainings read of a manifest; the rest is for people."""
+
+    model_id: str
+    blake2b: str
+    created_at: str
+    serves: str
+    baseline: str
+    validation: dict[str, _Judged]
+    data: _Data
+
+    @model_validator(mode="after")
+    def _checked(self) -> Self:
+        from_rfc3339(self.created_at)
+        if not {self.serves, self.baseline} <= self.validation.keys():
+            raise ValueError("what serves and the best baseline must have been judged")
+        return self
 
 
 def read_manifest(folder: Path, model_id: str) -> Manifest:
@@ -41,20 +78,21 @@ def read_manifest(folder: Path, model_id: str) -> Manifest:
 
     Raises:
         NoSuchModel: it is not in the folder.
-        ModelDamaged: its manifest cannot be read, or is another model's.
+        ModelDamaged: its manifest cannot be read, lacks what others need of it, or is another model's.
     """
     if not _ID.fullmatch(model_id):
         raise NoSuchModel(f"{model_id!r} is no id of a model; `pml model list` shows those there are")
     file = manifest_file(folder, model_id)
     try:
         found: Manifest = orjson.loads(file.read_bytes())
-        if found["model_id"] == model_id == model_name(found["blake2b"]):
-            return found
+        needed = _Needed.model_validate(found, strict=True)
     except OSError as error:
         raise missing_model(folder, model_id, error) from None
-    except (ValueError, KeyError, TypeError):
-        pass
-    raise damaged(file)
+    except ValueError:
+        raise damaged(file) from None
+    if not needed.model_id == model_id == model_name(needed.blake2b):
+        raise damaged(file)
+    return found
 
 
 def read_sound(folder: Path, model_id: str) -> Manifest:
@@ -74,15 +112,24 @@ def read_sound(folder: Path, model_id: str) -> Manifest:
     return manifest
 
 
-def list_manifests(folder: Path) -> list[Manifest]:
+def warn_of(error: PMLError) -> None:
+    """Write into the log that a model is passed over, and why."""
+    log.warning("a model is passed over", reason=error.message)
+
+
+def list_manifests(folder: Path, passed_over: Callable[[PMLError], None] = warn_of) -> list[Manifest]:
     """Those of all models of a folder, the newest first; none where there is no folder.
 
-    Raises:
-        ModelDamaged: one of them cannot be read.
+    Args:
+        passed_over: is told of each that cannot be read; nobody knows whose it is, so it stops no tenant.
     """
-    found = sorted(file.stem for file in folder.glob("mdl_*.json") if _ID.fullmatch(file.stem))
-    read = [read_manifest(folder, model_id) for model_id in found]
-    return sorted(read, key=lambda manifest: str(manifest.get("created_at", "")), reverse=True)
+    read: list[Manifest] = []
+    for model_id in sorted(file.stem for file in folder.glob("mdl_*.json") if _ID.fullmatch(file.stem)):
+        try:
+            read.append(read_manifest(folder, model_id))
+        except PMLError as error:
+            passed_over(error)
+    return sorted(read, key=lambda manifest: from_rfc3339(manifest["created_at"]), reverse=True)
 
 
 def tenant_of(manifest: Mapping[str, Any]) -> str:

@@ -227,7 +227,6 @@ def last_training_ms(settings: Settings, tenant: str) -> int | None:
 
     Raises:
         ConfigurationError: what is kept of it cannot be read.
-        ModelDamaged: a manifest cannot be read.
     """
     begun_ms = last_begun_ms(settings.models_folder, tenant)
     if begun_ms is not None:

@@ -36,6 +36,7 @@ from pml.streams.settings import ClickHouseSettings
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
 from tests.streams.bridge.running import World, bridge, run, world
+from tests.streams.learning.kept_models import about
 
 pytest.importorskip("wordllama", reason="install requirements.lock")
 pytestmark = pytest.mark.integration
@@ -208,7 +209,7 @@ def _trained(folder: Path) -> str:
     sources = learned_sources(sessions, {})
     known = as_sequences(sessions, {})
     model = fitted(known, WordLlamaEmbedding(), seed=1, learner="markov_1", arguments=sources)
-    return artefacts.write(folder, model, {"created_at": "2026-11-23T09:00:00Z"})
+    return artefacts.write(folder, model, about())
 
 
 async def _promote(stack: World, model_id: str) -> None:

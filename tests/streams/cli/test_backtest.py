@@ -33,7 +33,7 @@ def _kept(store: Store, folder: Path) -> str:
     sources = learned_sources(known, {})
     model = fitted(as_sequences(known, {}), WordLlamaEmbedding(), 0, "markov_1", arguments=sources)
     now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-    said = {"serves": "markov_1", "baseline": "markov_1", "data": {}, "created_at": now}
+    said = {"serves": "markov_1", "baseline": "markov_1", "data": {"questions": 8}, "created_at": now}
     return artefacts.write(folder, model, {**said, "validation": {"markov_1": {"hit_1": {"mean": 1.0}}}})
 
 

@@ -157,3 +157,7 @@ def test_a_promoted_model_serves_until_another_does_and_can_be_gone_back_to(
     gone = orjson.loads(pml("model", "list", "--json").stdout)["items"][-1]
     assert (gone["model_id"], gone["serves"], gone["created_at"]) == (one["model_id"], True, None)
     assert "markov_1" in pml("model", "list").stdout
+    (tmp_path / ".pml" / "models" / f"{other}.json").write_text("{")
+    damaged = pml("model", "list", "--json")
+    assert [row["model_id"] for row in orjson.loads(damaged.stdout)["items"]] == [one["model_id"]]
+    assert f"{other}.json is not what was written: train again" in damaged.stderr

@@ -6,16 +6,20 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
+import structlog
 
 from pml.schemas.catalog import CatalogData, CatalogRecord, ModelLive, ModelRecord
 from pml.schemas.errors import BrokerUnavailable, PMLError, Refused
+from pml.schemas.times import from_rfc3339
 from pml.streams import status
 from pml.streams.learning import listing, promotion, rollback
 from pml.streams.learning.manifests import ModelDamaged, NoSuchModel, arrays_file, manifest_file
+from pml.streams.learning.retraining import last_training_ms
 from pml.streams.settings import Settings
 from pml.streams.status import rolled_back
-from tests.streams.learning.kept_models import FIRST, SECOND, THIRD, keep, serving
+from tests.streams.learning.kept_models import FIRST, PROMOTED_AT, SECOND, THIRD, keep, manifest, serving
 
 
 class Topic:
@@ -144,9 +148,9 @@ async def test_a_model_that_is_gone_or_of_other_bytes_is_not_promoted_and_not_go
     keep(settings.models_folder, FIRST, SECOND)
     file = arrays_file(settings.models_folder, SECOND)
     file.unlink() if told is None else file.write_bytes(told)
-    with pytest.raises(refusal, match="pml model list|train again"):
+    with pytest.raises(refusal, match=r"pml model list|train again"):
         await promotion.promote(settings, SECOND, "ann")
-    with pytest.raises(refusal, match="pml model list|train again"):
+    with pytest.raises(refusal, match=r"pml model list|train again"):
         await promotion.roll_back(settings, "ann", "local")
     assert topic.model == serving(FIRST, SECOND)
 
@@ -162,6 +166,24 @@ async def test_the_list_shows_what_came_of_models(tmp_path: Path, monkeypatch: p
     assert [after[name]["serves"] for name in (FIRST, SECOND)] == [False, True]
     assert after[FIRST]["fell"] == topic.model.why
     assert (await listing.lived(settings, "local", FIRST))["fell"] == topic.model.why
+
+
+async def test_a_manifest_that_cannot_be_read_hides_no_other_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, topic = settings_of(tmp_path), Topic(monkeypatch, serving(FIRST, SECOND, THIRD))
+    keep(settings.models_folder, FIRST, SECOND, THIRD)
+    manifest_file(settings.models_folder, THIRD).write_text("{")
+    lacking = {name: value for name, value in manifest(SECOND).items() if name != "validation"}
+    manifest_file(settings.models_folder, SECOND).write_bytes(orjson.dumps(lacking))
+    with structlog.testing.capture_logs() as logs:
+        rows = await listing.model_rows(settings, "local")
+        assert last_training_ms(settings, "local") == from_rfc3339(PROMOTED_AT)
+    assert [row["model_id"] for row in rows] == [FIRST]
+    assert [entry["event"] for entry in logs] == ["a model is passed over"] * 4
+    # Nor does it end the role that judges models.
+    await rollback.roll_back_fallen(settings, "local", live(FIRST))
+    assert topic.model.model_id == ""
 
 
 async def test_the_list_shows_who_went_back_from_a_model(
