@@ -23,7 +23,8 @@ log = structlog.get_logger("pml.models")
 async def roll_back_fallen(settings: Settings, tenant: str, live: ModelLive) -> ModelRecord | None:
     """Let another model serve where this one has fallen; the record, or None where all stays as it is.
 
-    What serves now is asked of the catalog itself, so doing it again does nothing.
+    What serves now is asked of the catalog itself, so doing it again does nothing; and asked again before it
+    is written, so that nothing is taken back that was promoted meanwhile.
 
     Raises:
         BrokerUnavailable: the broker does not answer.
@@ -37,6 +38,10 @@ async def roll_back_fallen(settings: Settings, tenant: str, live: ModelLive) -> 
         log.warning("model does worse than its baseline; drift is off, so it goes on", why=one.why)
         return None
     record = await asyncio.to_thread(_successor, settings.models_folder, now, one)
+    if promoted_of(await read_catalog(settings), tenant) != now:
+        # Reading models takes a while, and what a person said meanwhile stands.
+        log.warning("another model was promoted meanwhile; nothing is rolled back", model=one.model_id)
+        return None
     await publish_model(settings, tenant, record)
     log.warning("model rolled back", model=one.model_id, why=one.why, serves=record.model_id or "counting")
     return record

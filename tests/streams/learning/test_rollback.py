@@ -15,7 +15,14 @@ from pml.schemas.errors import BrokerUnavailable, PMLError, Refused
 from pml.schemas.times import from_rfc3339
 from pml.streams import status
 from pml.streams.learning import listing, promotion, rollback
-from pml.streams.learning.manifests import ModelDamaged, NoSuchModel, arrays_file, manifest_file
+from pml.streams.learning.manifests import (
+    Manifest,
+    ModelDamaged,
+    NoSuchModel,
+    arrays_file,
+    manifest_file,
+    read_sound,
+)
 from pml.streams.learning.retraining import last_training_ms
 from pml.streams.settings import Settings
 from pml.streams.status import rolled_back
@@ -153,6 +160,23 @@ async def test_a_model_that_is_gone_or_of_other_bytes_is_not_promoted_and_not_go
     with pytest.raises(refusal, match=r"pml model list|train again"):
         await promotion.roll_back(settings, "ann", "local")
     assert topic.model == serving(FIRST, SECOND)
+
+
+@pytest.mark.parametrize("meanwhile", [THIRD, FIRST])
+async def test_what_a_person_promotes_meanwhile_stands(
+    meanwhile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, topic = settings_of(tmp_path), Topic(monkeypatch, serving(FIRST, SECOND))
+    keep(settings.models_folder, FIRST, SECOND, THIRD)
+
+    def read(folder: Path, model_id: str) -> Manifest:
+        # On a thread of its own: a person promotes while the files are read.
+        asyncio.run(promotion.promote(settings, meanwhile, "ann"))
+        return read_sound(folder, model_id)
+
+    monkeypatch.setattr(rollback, "read_sound", read)
+    assert await rollback.roll_back_fallen(settings, "local", live(FIRST)) is None
+    assert (topic.model.model_id, topic.model.principal, topic.model.fallen) == (meanwhile, "ann", None)
 
 
 async def test_the_list_shows_what_came_of_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
