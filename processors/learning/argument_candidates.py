@@ -36,6 +36,8 @@ LEFT_OUT: Final = b""
 AKIN_LETTERS: Final = 5
 _WORD = re.compile(r"[^\W\d_]+")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?$")
+# Longer whole numbers do not all fit into 64 bits, and one that was cut would name another record.
+DIGITS_MOST: Final = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +148,14 @@ def _cast(pieces: Sequence[Span], kind: str) -> bytes | None:
     plain = text.replace(",", "")
     if kind == "string" or (kind == ANY and not _NUMBER.match(plain)):
         return spelled(text)
-    return spelled(_number(plain)) if _NUMBER.match(plain) else None
+    return _number(plain) if _NUMBER.match(plain) else None
 
 
-def _number(text: str) -> int | float:
-    return float(text) if "." in text else int(text[:18])
+def _number(text: str) -> bytes | None:
+    """Text that spells a number as that number; None where it has too many digits."""
+    if "." in text:
+        return spelled(float(text))
+    return spelled(int(text)) if len(text.removeprefix("-")) <= DIGITS_MOST else None
 
 
 def _arguments(scene: Scene, wanted: Parameter) -> Iterator[Candidate]:
@@ -216,7 +221,7 @@ def fitting_value(leaf: Leaf, kind: str) -> bytes | None:
     if kind == "string" and type(value) in (int, float):
         return spelled(str(value))
     if kind in ("integer", "number") and isinstance(value, str) and _NUMBER.match(value):
-        return spelled(_number(value)) if kind == "number" or "." not in value else None
+        return _number(value) if kind == "number" or "." not in value else None
     if kind == "array" and type(value) in (str, int, float):
         return spelled([value])
     return None

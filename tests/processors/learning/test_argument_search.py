@@ -232,6 +232,19 @@ def test_a_whole_number_of_the_text_may_be_meant_as_a_decimal_one() -> None:
     assert b"20.0" not in whole
 
 
+@pytest.mark.parametrize("kind", ["integer", "number"])
+@pytest.mark.parametrize(
+    ("digits", "read"),
+    [("123456789012345678", True), ("-123456789012345678", True), ("1234567890123456789", False)],
+)
+def test_a_number_of_too_many_digits_is_none_and_not_another_one(kind: str, digits: str, read: bool) -> None:
+    past = [Past("a:find", {}, {"user_id": digits})]
+    for before in (scene([], f"look at {digits}"), scene([taken_apart(each) for each in past], "")):
+        found = {each.value for each in candidates(before, parameter(kind=kind)) if each.value != LEFT_OUT}
+        assert (digits.encode() in found) == read
+        assert read or not found
+
+
 def test_an_optional_argument_where_others_are_required_is_left_out_for_another_reason() -> None:
     schema = {"properties": {"a": {}, "b": {}}, "required": ["a"]}
     told = declared("t", schema), declared("t", {"properties": {"b": {}}})
