@@ -306,14 +306,17 @@ class _Session:
         if confidence < self.terms.threshold:
             return "below_threshold"
         calls: dict[str, _Begun] = {}
+        # Those that wait, those of other candidates, and its own: it may begin with one call twice.
+        begun = set(known)
         for node in nodes:
             if node.depends_on or node.conditions:
                 continue
             call = self._call(node, Values({}, {}))
             if call is None:
                 return "not_safe"
-            if call.key not in known:
+            if call.key not in begun:
                 calls[node.id] = call
+                begun.add(call.key)
         if not calls:
             return "cached"
         return "budget" if len(calls) > free else calls

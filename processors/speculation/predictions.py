@@ -5,7 +5,7 @@ They meet every condition of a speculation, and are called with nothing that is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pml.processors.speculation import candidates, planner
@@ -98,8 +98,7 @@ def _verdicts(draft: Draft, item: Internal, answer: PredictAnswer, threshold: fl
         mode = _mode(draft, circumstances.run, mine)
         found = "overtaken" if overtaken else _judged(draft, circumstances, candidate, mine)
         if not isinstance(found, str):
-            # Two candidates may begin alike: a tool, and a capability that calls it first.
-            found = tuple(each for each in found if _same(each) not in taken) or "cached"
+            found = _once(found, taken) or "cached"
         if isinstance(found, str):
             yield Verdict(candidate, found)
         elif mode == "off":
@@ -113,6 +112,18 @@ def _verdicts(draft: Draft, item: Internal, answer: PredictAnswer, threshold: fl
             free_modelled -= len(found)
             free -= len(found) if mode == "on" else 0
             yield Verdict(candidate, "begun" if mode == "on" else "planned", found)
+
+
+def _once(calls: Sequence[Prepared], taken: Collection[tuple[str, str]]) -> tuple[Prepared, ...]:
+    """Each call once, the first of those that are one, without those that are taken.
+
+    Two candidates may begin alike: a tool, and a capability that calls it first. And a capability may begin
+    with one call twice.
+    """
+    first: dict[tuple[str, str], Prepared] = {}
+    for each in calls:
+        first.setdefault(_same(each), each)
+    return tuple(each for same, each in first.items() if same not in taken)
 
 
 def _same(prepared: Prepared) -> tuple[str, str]:

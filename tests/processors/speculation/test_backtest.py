@@ -23,7 +23,7 @@ from pml.processors.speculation.budget import BUDGETS, Budget
 from pml.processors.speculation.played import PlayedCall, PlayedRun, paces
 from pml.schemas.prediction import PREDICT_TOOL, PredictAnswer, PredictRequest
 from tests.processors.session_world import SessionWorld, catalog
-from tests.processors.speculation.test_predictions import call, predicted, world
+from tests.processors.speculation.test_predictions import call, predicted, twice, world
 
 READ, SEARCH, WRITE = "files:read_file", "files:list_dir", "files:write_file"
 THRESHOLD = 0.92
@@ -154,6 +154,14 @@ def test_a_capability_goes_on_with_what_its_first_call_really_gave(
     (found,) = backtests([[first, second]], lambda request: next(said), [terms])
     assert (found.total.begun, found.total.hits, found.unknown) == counts
     assert (found.asked, found.right) == (2, 1)
+
+
+def test_what_a_capability_begins_with_twice_begins_once() -> None:
+    runs = played([Turn(READ, "a.md", 0, 80), Turn(READ, "b.md", 100, 80)])
+    terms = Terms(THRESHOLD, BUDGETS["low"], catalog(), {})
+    said = iter([PredictAnswer.model_validate(twice("n1", "n2")), PredictAnswer(learner="markov_1")])
+    (found,) = backtests([runs], lambda request: next(said), [terms])
+    assert (found.total.begun, found.total.hits, found.total.wasted) == (1, 1, 0)
 
 
 def test_what_served_once_serves_again_until_something_is_written() -> None:

@@ -467,6 +467,20 @@ def test_what_two_candidates_begin_with_begins_once() -> None:
     assert (outcomes(step), len(step.calls)) == (["begun", "cached"], 1)
 
 
+def twice(one: str, other: str) -> dict[str, Any]:
+    """A capability of two tasks with these names that make the same call."""
+    tasks = [{"id": name, "tool": "files:read_file", "arguments": READ} for name in (one, other)]
+    told = {"name": "cap_1", "likelihood": 0.95, "confidence": 0.95, "tasks": [one, other]}
+    return {"learner": "markov_1", "candidates": [told], "workflow": {"tasks": tasks}}
+
+
+def test_what_a_capability_begins_with_twice_begins_once() -> None:
+    known = world(budget_name="low")
+    done(known, "run_1")
+    step = known.answer(known.call_of(PREDICT_TOOL), twice("p1__n1", "p1__n2"))
+    assert (outcomes(step), [each.task_id for each in step.calls]) == (["begun"], ["p1__n1"])
+
+
 def test_a_call_that_waits_already_is_not_begun_again() -> None:
     known = world()
     call(known, "run_2", "c.md")
