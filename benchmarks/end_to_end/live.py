@@ -48,7 +48,7 @@ from pml.streams.discovery.wordllama_embedding import WordLlamaEmbedding
 from pml.streams.event_consumer import EventConsumer
 from pml.streams.learning.phases import Phases
 from pml.streams.learning.promotion import promote
-from pml.streams.learning.serving import Served, answered
+from pml.streams.learning.serving import Served, answered, as_served
 from pml.streams.learning.sources import Source
 from pml.streams.learning.training import Trained, Wish, train
 from pml.streams.local.supervisor import supervised
@@ -281,9 +281,7 @@ async def _foreseen(settings: Settings, play: Play, trained: Trained) -> list[li
     library = Library()
     for record in (await read_catalog(settings)).values():
         library.take(record)
-    served = Served(trained.model, trained.manifest["model_id"])
-    if trained.model.success is not None:
-        served.hash_key = settings.installation_key()
+    served = as_served(settings, trained.model, trained.manifest["model_id"])
     return [
         [_guesses(library, served, play, session, place) for place in range(1, len(session.made) + 1)]
         for session in play.sessions

@@ -71,7 +71,7 @@ class Predict:
         Raises:
             ValidationError: the arguments are no `PredictRequest`.
             NothingKnown: there is nothing to predict from yet.
-            StoreUnavailable, QueryError: there is no model, and the store does not answer.
+            StoreUnavailable, QueryError: nothing is at hand, and the store does not answer.
             BrokerUnavailable: the catalog cannot be read.
         """
         request, tenant = PredictRequest.model_validate(run.arguments), run.tenant
@@ -83,8 +83,8 @@ class Predict:
 
         embedding = await self._finder.embedding()
         found = await self._finder.look(known)
-        served: Served = await self._in_thread(lambda: self._imported().served(found, embedding))
-        if served.model is None:
+        served: Served | None = await self._in_thread(lambda: self._imported().served(found, embedding))
+        if served is None:
             raise NothingKnown("no model was trained, and no session has gone on yet; see: pml train")
         answer = await self._finder.look(lambda library: answered(library, tenant, request, served))
         return answer.model_dump(mode="json")

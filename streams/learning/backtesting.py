@@ -22,7 +22,7 @@ from pml.schemas.times import to_rfc3339
 from pml.streams.catalog_topic import Records
 from pml.streams.learning.artefacts import load
 from pml.streams.learning.manifests import tenant_of
-from pml.streams.learning.serving import Served, answered
+from pml.streams.learning.serving import Served, answered, as_served
 from pml.streams.orchestrator.role import policy
 from pml.streams.settings import Settings
 
@@ -168,7 +168,7 @@ def run_backtest(
         threshold = catalog.threshold(tenant, "", "", "").value
     budget = wanted.budget or catalog.policy.budget_name
     terms = Terms(threshold, BUDGETS[budget], catalog, paces(sessions))
-    answer = _answering(settings, records, tenant, Served(model, wanted.model_id))
+    answer = _answering(records, tenant, as_served(settings, model, wanted.model_id))
     done = iter(range(1, len(sessions) + 1))
     each = [terms, *(replace(terms, threshold=other) for other in THRESHOLDS)]
     found, *others = backtests(sessions, answer, each, lambda: progress(next(done), len(sessions)))
@@ -204,14 +204,10 @@ def _catalog(settings: Settings, records: Records) -> Catalog:
     return found
 
 
-def _answering(
-    settings: Settings, records: Records, tenant: str, served: Served
-) -> Callable[[PredictRequest], PredictAnswer]:
+def _answering(records: Records, tenant: str, served: Served) -> Callable[[PredictRequest], PredictAnswer]:
     library = Library()
     for record in records.values():
         library.take(record)
-    if served.model is not None and served.model.success is not None:
-        served.hash_key = settings.installation_key()
     return lambda request: answered(library, tenant, request, served)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,24 @@ from pml.processors.memory.embedding import HashedNgrams
 from pml.schemas.catalog import Capability, CatalogRecord, Edge, EdgeField, ServerTools, Tool
 from pml.schemas.prediction import PastElement, Predicted, PredictRequest
 from pml.schemas.workflow import Task
+from pml.streams.learning import artefacts
 from pml.streams.learning.serving import Known, Served, Serving, answered
 from pml.streams.settings import Settings
 
 PATH = {"path": {"type": "string"}}
 LISTED = PastElement(name="files:list", arguments={}, result={"first": "new.md"})
 NOTHING = PastElement(name="files:list", arguments={}, result=None)
+SESSIONS = [
+    KnownSession(
+        (
+            Past("files:list", {}, {"first": f"{number}.md"}),
+            Past("files:read", {"path": f"{number}.md"}, None),
+        ),
+        ("", ""),
+        number,
+    )
+    for number in range(12)
+]
 
 
 def listed(read: Mapping[str, Any]) -> CatalogRecord:
@@ -43,18 +55,7 @@ def library(read: Mapping[str, Any], *more: CatalogRecord) -> Library:
 @pytest.fixture(scope="module")
 def model() -> NextModel:
     """Has learned that what was listed is read next, by a path."""
-    sessions = [
-        KnownSession(
-            (
-                Past("files:list", {}, {"first": f"{number}.md"}),
-                Past("files:read", {"path": f"{number}.md"}, None),
-            ),
-            ("", ""),
-            number,
-        )
-        for number in range(12)
-    ]
-    known, sources = as_sequences(sessions, {}), learned_sources(sessions, {})
+    known, sources = as_sequences(SESSIONS, {}), learned_sources(SESSIONS, {})
     return fitted(known, HashedNgrams(), seed=1, learner="markov_1", arguments=sources)
 
 
@@ -121,31 +122,63 @@ def test_an_edge_that_runs_taught_says_who_gives_what_is_missing(model: NextMode
     assert found.feasibility.through == ("cap_1",)
 
 
-def test_what_a_tenant_did_is_counted_again_within_a_minute(
+def counting(monkeypatch: pytest.MonkeyPatch, folder: Path, read: Callable[[], None]) -> Serving:
+    """What serves a tenant of a store that has those sessions; this happens while they are read."""
+
+    def values(_store: object, _stretch: object) -> Sequence[KnownSession]:
+        read()
+        return SESSIONS
+
+    monkeypatch.setattr("pml.streams.learning.counted_runs.read_session_values", values)
+    monkeypatch.setattr("pml.streams.learning.counted_runs.Store.connect", lambda *_, **__: None)
+    return Serving(Settings(data_dir=folder, clickhouse={"url": "http://127.0.0.1:1"}))
+
+
+def test_what_was_counted_answers_while_it_is_counted_anew(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    clock = Clock()
-    monkeypatch.setattr("pml.streams.learning.serving.time.monotonic", clock)
+    held: list[Served] = []
+    told: list[Predicted] = []
 
-    def slow(_store: object, _stretch: object) -> tuple[KnownSession, ...]:
-        clock.now_s += 40  # connects, compiles
-        clock.looks += 1
-        return ()
+    def meanwhile() -> None:
+        told.extend(read_next(library(PATH), served, LISTED) for served in held)
 
-    monkeypatch.setattr("pml.streams.learning.serving.read_session_values", slow)
-    monkeypatch.setattr("pml.streams.learning.serving.Store.connect", lambda *_, **__: None)
-    serves = Serving(Settings(data_dir=tmp_path, clickhouse={"url": "http://127.0.0.1:1"}))
-    known = Known("local", None, {})
-    for asked_after_s, looks in ((0, 1), (59, 1), (1, 2), (30, 2), (30, 3)):
-        clock.now_s += asked_after_s
-        assert serves.served(known, HashedNgrams()).model is None
-        assert clock.looks == looks
+    now_s = [1_000.0]
+    monkeypatch.setattr("pml.streams.learning.counted_runs.time.monotonic", lambda: now_s[0])
+    serves = counting(monkeypatch, tmp_path, meanwhile)
+    for _ in range(2):
+        served = serves.served(Known("local", None, {}), HashedNgrams())
+        assert served is not None
+        held.append(served)
+        now_s[0] += 700
+    assert [each.confidence > 0.5 for each in told] == [True]
+    assert held[0] is not held[1]
 
 
-class Clock:
-    """A clock that a test moves."""
+def promoted(folder: Path, model: NextModel, tenant: str) -> str:
+    """A model of a tenant, kept where it serves from."""
+    return artefacts.write(folder / "models", model, {"data": {"tenant": tenant}})
 
-    now_s, looks = 1_000.0, 0
 
-    def __call__(self) -> float:
-        return self.now_s
+def test_an_answer_under_way_keeps_its_model_where_another_is_promoted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: NextModel
+) -> None:
+    serves = counting(monkeypatch, tmp_path, lambda: None)
+    model_id = promoted(tmp_path, model, "local")
+    before = serves.served(Known("local", None, {}), HashedNgrams())
+    after = serves.served(Known("local", model_id, {}), HashedNgrams())
+    assert before is not None
+    assert after is not None
+    request = PredictRequest(history=("files:list",), past=(LISTED,))
+    said = [answered(library(PATH), "local", request, each) for each in (before, after)]
+    assert [(each.model, each.learner) for each in said] == [("", "discounting"), (model_id, "markov_1")]
+
+
+def test_a_model_that_fell_is_followed_by_what_is_counted_at_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: NextModel
+) -> None:
+    serves = counting(monkeypatch, tmp_path, lambda: None)
+    model_id = promoted(tmp_path, model, "local")
+    asked = (None, model_id, None)
+    found = [serves.served(Known("local", each, {}), HashedNgrams()) for each in asked]
+    assert [each and each.model_id for each in found] == ["", model_id, ""]
