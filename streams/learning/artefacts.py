@@ -37,7 +37,7 @@ _TENANT = "tenant"
 
 
 class ModelUnfit(PMLError):
-    """A model of another embedding or release, or one that is too large."""
+    """A model of another embedding, release or tenant, or one that is too large."""
 
     code = "MODEL_UNFIT"
 

@@ -24,8 +24,9 @@ from pml.processors.memory.embedding import Embedding
 from pml.processors.workflow.definitions import safe_text
 from pml.schemas.errors import PMLError
 from pml.schemas.prediction import PredictAnswer, PredictRequest
-from pml.streams.learning.artefacts import load
+from pml.streams.learning.artefacts import ModelUnfit, load
 from pml.streams.learning.counted_runs import TENANTS_WAITING_MAX, CountedRuns, Schemas, keep_latest
+from pml.streams.learning.manifests import tenant_of
 from pml.streams.settings import Settings
 
 # A tenant's model and what it knows of arguments take some megabytes; who asked longest ago makes room.
@@ -128,7 +129,9 @@ class Serving:
             return None
 
     def _loaded(self, tenant: str, model_id: str, embedding: Embedding) -> Served:
-        model, _ = load(self._settings.models_folder, model_id, embedding)
+        model, manifest = load(self._settings.models_folder, model_id, embedding)
+        if tenant_of(manifest) != tenant:
+            raise ModelUnfit(f"{model_id} is another tenant's, whose values it knows: promote one of its own")
         found = as_served(self._settings, model, model_id)
         log.info("model loaded", model=model_id, learner=model.learner)
         return found

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from pml.processors.discovery.library import Library
 from pml.processors.learning.known_sessions import KnownSession, as_sequences, learned_sources
@@ -182,3 +183,17 @@ def test_a_model_that_fell_is_followed_by_what_is_counted_at_once(
     asked = (None, model_id, None)
     found = [serves.served(Known("local", each, {}), HashedNgrams()) for each in asked]
     assert [each and each.model_id for each in found] == ["", model_id, ""]
+
+
+def test_a_model_of_another_tenant_does_not_serve(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: NextModel
+) -> None:
+    serves = counting(monkeypatch, tmp_path, lambda: None)
+    model_id = promoted(tmp_path, model, "bob")
+    with structlog.testing.capture_logs() as logs:
+        others = serves.served(Known("local", model_id, {}), HashedNgrams())
+        own = serves.served(Known("bob", model_id, {}), HashedNgrams())
+    assert [each and each.model_id for each in (others, own)] == ["", model_id]
+    (refused,) = [each for each in logs if each["log_level"] == "error"]
+    assert refused["event"] == "the promoted model cannot serve; what is counted does"
+    assert "another tenant" in refused["reason"]
