@@ -310,6 +310,7 @@ def _rare_traces(seed: int) -> tuple[TraceSet, Any, Membership]:
     ones = np.ones(count, dtype=np.float32)
     traces = TraceSet(
         items.ravel(),
+        np.ones(3 * count, dtype=np.float32),
         np.arange(count + 1) * 3,
         ones,
         ones,

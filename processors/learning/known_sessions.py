@@ -39,8 +39,10 @@ def as_sequences(known: Sequence[KnownSession], descriptions: Mapping[str, str])
     rows = {text: row for row, text in enumerate(dict.fromkeys(_visible(known)))}
     groups = [key_hash([[each.name, each.arguments] for each in session.elements]) for session in known]
     places = [rows.get(text, NO_TEXT) for session in known for text in session.texts]
+    items = vocabulary.ids([name for each in names for name in each])
     traces = TraceSet(
-        items=vocabulary.ids([name for each in names for name in each]),
+        items=items,
+        success=np.ones(len(items), dtype=np.float32),
         offsets=np.cumsum([0, *map(len, names)], dtype=np.int64),
         outcomes=np.ones(len(known), dtype=np.float32),
         weights=np.ones(len(known), dtype=np.float32),

@@ -1,9 +1,9 @@
 """Sessions out of the columns of a training set (docs/guide/training-set.md): no object a run.
 
 A session goes on from run to run: its items are what the runs were, in the order in which they ended. A run
-of several calls is its capability, a run of one is the tool of that. Visible is, before an item, what a
-client said with the run before it that the user wants, else what that run was for: what the next one is for
-nobody knows until it begins.
+of several calls is its capability, a run of one is the tool of that; each went as its run did, and a session
+as the mean of its runs. Visible is, before an item, what a client said with the run before it that the user
+wants, else what that run was for: what the next one is for nobody knows until it begins.
 """
 
 from __future__ import annotations
@@ -44,10 +44,12 @@ def sessions_of(columns: Columns, descriptions: Mapping[str, str], listed: Colle
     vocabulary, items = _items(columns, runs, listed)
     texts, visible = _visible(columns, runs, starts)
     owners = np.repeat(np.arange(len(starts)), np.diff(offsets))
+    success = columns["success"][runs].astype(np.float32)
     traces = TraceSet(
         items=items,
+        success=success,
         offsets=offsets,
-        outcomes=_means(columns["success"][runs].astype(np.float64), owners, len(starts)),
+        outcomes=_means(success.astype(np.float64), owners, len(starts)),
         weights=_means(_weights(columns)[runs], owners, len(starts)),
         groups=_groups(columns["group"][runs], starts, owners, len(starts)),
         times_ms=(columns["ended_at_us"][runs] // 1_000)[offsets[1:] - 1].astype(np.int64),

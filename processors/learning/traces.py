@@ -64,14 +64,16 @@ class TraceSet:
 
     `items` int32, `offsets` int64 [traces + 1]; for each trace `outcomes` float32 (0 failure, 1 success),
     `weights` float32 (1 a real one, less for exploratory and mocked ones), `groups` int64 (near-duplicates
-    have the same) and `times_ms` int64 (its end, Unix time). `texts` int64, for each item: the row, in a
-    matrix of points, of the request as it was visible before that item, `NO_TEXT` where nothing was.
+    have the same) and `times_ms` int64 (its end, Unix time). For each item `success` float32, how that item
+    itself went (as `outcomes`), and `texts` int64: the row, in a matrix of points, of the request as it was
+    visible before that item, `NO_TEXT` where nothing was.
 
     Raises:
         ValueError: the columns do not belong together.
     """
 
     items: Ids
+    success: NDArray[np.float32]
     offsets: Places
     outcomes: NDArray[np.float32]
     weights: NDArray[np.float32]
@@ -85,7 +87,10 @@ class TraceSet:
         if np.any(np.diff(self.offsets) < 0):
             raise ValueError("the offsets of traces must not fall")
         of_traces = (self.outcomes, self.weights, self.groups, self.times_ms)
-        if any(len(column) != len(self) for column in of_traces) or len(self.texts) != len(self.items):
+        of_items = (self.success, self.texts)
+        if any(len(column) != len(self) for column in of_traces) or any(
+            len(column) != len(self.items) for column in of_items
+        ):
             raise ValueError("a column has another length than its traces or items")
         if np.any(self.weights < 0) or not np.all(np.isfinite(self.weights)):
             raise ValueError("weights of traces are finite and not negative")
@@ -110,6 +115,7 @@ class TraceSet:
         places = spans(self.offsets[rows], lengths)
         return TraceSet(
             items=self.items[places],
+            success=self.success[places],
             offsets=offsets,
             outcomes=self.outcomes[rows],
             weights=self.weights[rows],
@@ -144,3 +150,16 @@ class TraceSet:
         if len(points) == 0:
             return np.zeros((len(rows), points.shape[1]), dtype=np.float32)
         return np.where((rows == NO_TEXT)[:, None], np.float32(0), points[np.maximum(rows, 0)])
+
+
+def success_by_ends(offsets: Places, outcomes: NDArray[np.float32]) -> NDArray[np.float32]:
+    """float32 [items]: where it is known of traces alone how they went, the last item went so, others well.
+
+    Args:
+        offsets: int64 [traces + 1], as those of a `TraceSet`.
+        outcomes: float32 [traces].
+    """
+    found = np.ones(offsets[-1], dtype=np.float32)
+    some = np.diff(offsets) > 0
+    found[offsets[1:][some] - 1] = outcomes[some]
+    return found

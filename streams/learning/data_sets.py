@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pml.processors.discovery.documents import Document, tool_document
 from pml.processors.learning.duplicates import Groups, joined, key_hash, trace_hash
 from pml.processors.learning.sessions import Sessions
-from pml.processors.learning.traces import NO_TEXT, TraceSet
+from pml.processors.learning.traces import NO_TEXT, TraceSet, success_by_ends
 from pml.processors.learning.vocabulary import Vocabulary
 
 OPEN_PART, TOOLS = "workflows.dev.jsonl", "tools.jsonl"
@@ -96,10 +96,13 @@ def recorded(folder: Path, name: str, visible: Visible | None = None) -> Recorde
     numbers = {text: number for number, text in enumerate(sorted(set(told) - {""}))}
     vocabulary = Vocabulary.of({document.id for document in documents}.union(*(row["tools"] for row in rows)))
     items = [vocabulary.ids(row["tools"]) for row in rows]
+    offsets = np.cumsum([0, *map(len, items)], dtype=np.int64)
+    outcomes = np.array([row.get("reward", 1.0) for row in rows], dtype=np.float32)
     traces = TraceSet(
         items=np.concatenate(items) if items else np.zeros(0, dtype=np.int32),
-        offsets=np.cumsum([0, *map(len, items)], dtype=np.int64),
-        outcomes=np.array([row.get("reward", 1.0) for row in rows], dtype=np.float32),
+        success=success_by_ends(offsets, outcomes),
+        offsets=offsets,
+        outcomes=outcomes,
         weights=np.ones(len(items), dtype=np.float32),
         groups=_groups(name, rows),
         times_ms=np.zeros(len(items), dtype=np.int64),

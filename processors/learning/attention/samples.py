@@ -16,7 +16,7 @@ from pml.processors.learning.grouping import Places, spans
 from pml.processors.learning.traces import NO_TEXT, Prefixes, TraceSet
 from pml.processors.learning.vocabulary import UNKNOWN, Ids
 
-# A trace that ended with less has failed: what it did last is a negative after what came before it.
+# An item that went with less has failed: it is no target, but a negative after what came before it.
 FAILED_BELOW = 0.5
 # Of a longer trace so many steps, evenly.
 STEPS_MOST = 64
@@ -72,9 +72,9 @@ class Samples:
         told = np.flatnonzero(traces.texts != NO_TEXT)
         rows[told] = self.texts[traces.texts[told]]
         object.__setattr__(self, "_asked", Asked(rows, windows, self.features))
-        outcomes = np.where(ends(traces), traces.outcomes[traces.owners], 1)
-        object.__setattr__(self, "_weights", (traces.weights[traces.owners] * outcomes).astype(np.float32))
-        failed = np.flatnonzero((outcomes < FAILED_BELOW) & (traces.items != UNKNOWN))
+        weights = traces.weights[traces.owners] * traces.success
+        object.__setattr__(self, "_weights", weights.astype(np.float32))
+        failed = np.flatnonzero((traces.success < FAILED_BELOW) & (traces.items != UNKNOWN))
         object.__setattr__(self, "_failed", _after(windows[failed, 0], traces.items[failed]))
 
     def steps_of(self, rows: Places) -> tuple[Places, Places]:
@@ -113,13 +113,6 @@ class Samples:
         known = items[np.minimum(places, len(items) - 1)] if len(items) else places
         failed = np.where((ends > starts)[:, None], known, NOBODY)
         return np.concatenate((anything, failed), axis=1).astype(np.int32)
-
-
-def ends(traces: TraceSet) -> NDArray[np.bool_]:
-    """bool [items]: the last of each trace."""
-    found = np.zeros(len(traces.items), dtype=bool)
-    found[traces.offsets[1:][traces.lengths > 0] - 1] = True
-    return found
 
 
 def _after(latest: Ids, items: Ids) -> tuple[Places, Ids]:

@@ -11,7 +11,7 @@ from pml.processors.learning.attention.descent import Descent, Graph, adam, step
 from pml.processors.learning.attention.membership import Membership
 from pml.processors.learning.attention.model import Attention, basis_of, points_of
 from pml.processors.learning.attention.parameters import Floats, Sizes, drawn, views
-from pml.processors.learning.attention.samples import FAILED_BELOW, Samples, ends
+from pml.processors.learning.attention.samples import FAILED_BELOW, Samples
 from pml.processors.learning.candidates import candidates
 from pml.processors.learning.evaluation import quality
 from pml.processors.learning.grouping import Places, summed
@@ -226,7 +226,7 @@ class Learner:
         """bool [traces]: what is learned from; int64: steps that validation asks for, none that failed."""
         learned = learned_from(self.traces, self.seed)
         asked = self.traces.positions()
-        failed = ends(self.traces) & (self.traces.outcomes[self.traces.owners] < FAILED_BELOW)
+        failed = self.traces.success < FAILED_BELOW
         asked = asked[~learned[self.traces.owners[asked]] & ~failed[asked]]
         return learned, asked[:: max(1, -(-len(asked) // VALIDATED_MOST))]
 

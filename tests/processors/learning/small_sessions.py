@@ -28,6 +28,7 @@ def drawn_sessions(count: int, seed: int, *, by_request: bool, items: int = 5) -
     visible = drawn - 1 if by_request else np.full_like(drawn, NO_TEXT)
     traces = TraceSet(
         items=drawn.ravel().astype(np.int32),
+        success=np.ones(drawn.size, dtype=np.float32),
         offsets=np.arange(count + 1) * items,
         outcomes=np.ones(count, dtype=np.float32),
         weights=np.ones(count, dtype=np.float32),

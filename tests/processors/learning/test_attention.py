@@ -8,18 +8,22 @@ from functools import cache
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pml.processors.learning.attention import training
 from pml.processors.learning.attention.fitting import fit_attention, fit_head
+from pml.processors.learning.attention.head import NOBODY
 from pml.processors.learning.attention.membership import Membership
 from pml.processors.learning.attention.model import Attention
+from pml.processors.learning.attention.samples import Samples
 from pml.processors.learning.attention.training import Learner, Settings, Training, learned_from, train
 from pml.processors.learning.candidates import candidates
 from pml.processors.learning.evaluation import quality
 from pml.processors.learning.markov import Markov
 from pml.processors.learning.traces import NO_TEXT, Prefixes, TraceSet
 from pml.processors.learning.vocabulary import UNKNOWN
-from tests.processors.learning.small_traces import prefixes_of, trace_set
+from tests.processors.learning.small_traces import LISTS, SIZE, prefixes_of, trace_set
 
 DOMAINS, CAPABILITIES, TOOLS, SEEN = 8, 3, 5, 3
 SMALL = Settings(width=16, heads=2, text=4, negatives=32, epochs_most=15, rate=1e-2)
@@ -207,6 +211,42 @@ def test_what_failed_is_a_negative_and_what_worked_is_not() -> None:
     found = train(traces, points, NO_POINTS, 1, settings=OFTEN).model.probabilities(prefixes_of([1]))[0]
     assert found[2] > 0.8
     assert found[3] < 0.1
+
+
+def test_a_run_that_failed_is_a_negative_wherever_in_its_session_it_stands() -> None:
+    """After 1 both come as often: 2 fails, though most of its session goes well."""
+    traces = replace(
+        without_texts([[1, 2, 4], [1, 3, 4]] * 30, [2 / 3, 1.0] * 30),
+        success=np.array([1, 0, 1, 1, 1, 1] * 30, dtype=np.float32),
+    )
+    points = np.zeros((5, 4), dtype=np.float32)
+    model = train(traces, points, NO_POINTS, 1, settings=OFTEN).model
+    after_one, after_two = model.probabilities(prefixes_of([1], [1, 2]))
+    assert after_one[3] > 0.8
+    assert after_one[2] < 0.1
+    assert after_two[4] > 0.8
+
+
+@given(LISTS, st.data())
+def test_failures_of_a_batch_are_what_failed_after_the_same_item(
+    lists: list[list[int]], data: st.DataObject
+) -> None:
+    count, failures = sum(map(len, lists)), 3
+    went = data.draw(st.lists(st.integers(0, 1), min_size=count, max_size=count))
+    traces = trace_set(lists, texts=[NO_TEXT] * len(lists), success=went)
+    samples = Samples(traces, NO_POINTS, np.zeros((count, 0), np.float32), 2, 4, failures, SIZE)
+    batch = samples.batch(np.arange(count), np.ones(count), np.ones(SIZE, dtype=np.float32), [1])
+    latest = [before for items in lists for before in [UNKNOWN, *items][: len(items)]]
+    assert batch.weights.tolist() == went
+    for place, named in enumerate(batch.candidates[:, -failures:].tolist()):
+        failed = {
+            item
+            for before, item, good in zip(latest, traces.items.tolist(), went, strict=True)
+            if before == latest[place] and not good and item != UNKNOWN
+        }
+        assert set(named) <= {*failed, NOBODY}
+        if len(failed) == 1 and int(traces.items[place]) not in failed:
+            assert set(named) == failed
 
 
 def test_features_of_a_prefix_decide_where_they_differ() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pml.processors.learning.grouping import spans, summed
-from pml.processors.learning.traces import NO_TEXT, TraceSet
+from pml.processors.learning.traces import NO_TEXT, TraceSet, success_by_ends
 from tests.processors.learning.small_traces import LISTS, prefixes_of, trace_set
 
 START, NONE = 9, -1
@@ -21,9 +21,16 @@ START, NONE = 9, -1
 def test_selected_traces_are_those_of_the_lists(lists: list[list[int]], data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.integers(0, len(lists) - 1)))
     weights = [float(number) for number in range(len(lists))]
-    found = trace_set(lists, weights=weights).selected(np.array(rows, dtype=np.int64))
-    expected = trace_set([lists[row] for row in rows], [weights[row] for row in rows], texts=rows)
-    for name in ("items", "offsets", "weights", "texts"):
+    went = [[(item + row) % 2 for item in items] for row, items in enumerate(lists)]
+    found = trace_set(lists, weights, success=[one for each in went for one in each])
+    found = found.selected(np.array(rows, dtype=np.int64))
+    expected = trace_set(
+        [lists[row] for row in rows],
+        [weights[row] for row in rows],
+        texts=rows,
+        success=[one for row in rows for one in went[row]],
+    )
+    for name in ("items", "success", "offsets", "weights", "texts"):
         assert getattr(found, name).tolist() == getattr(expected, name).tolist()
     assert found.groups.tolist() == rows
 
@@ -74,8 +81,23 @@ def test_columns_that_do_not_belong_together_are_refused() -> None:
         replace(traces, offsets=np.array([0, 4, 3]))
     with pytest.raises(ValueError, match="another length"):
         replace(traces, groups=np.array([1]))
+    with pytest.raises(ValueError, match="another length"):
+        replace(traces, success=np.ones(2, dtype=np.float32))
     with pytest.raises(ValueError, match="not negative"):
         replace(traces, weights=np.array([1, -1], dtype=np.float32))
+
+
+@given(LISTS)
+def test_of_traces_that_are_known_by_their_ends_the_last_item_went_so(lists: list[list[int]]) -> None:
+    outcomes = [number % 3 / 2 for number in range(len(lists))]
+    offsets = np.cumsum([0, *map(len, lists)], dtype=np.int64)
+    found = success_by_ends(offsets, np.array(outcomes, dtype=np.float32))
+    expected = [
+        outcome if place == len(items) - 1 else 1
+        for items, outcome in zip(lists, outcomes, strict=True)
+        for place in range(len(items))
+    ]
+    assert found.tolist() == expected
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 4))))
