@@ -32,6 +32,8 @@ END: Final = -1
 
 Counts = NDArray[np.int64]
 Beginnings = dict[int, Counter[int]]
+# How often other sessions said an item with this score, and whether it came.
+Cases = Counter[tuple[float, bool]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +67,7 @@ class Recall:
         for key, item in _questions(sessions):
             known[key][item] += 1
         cases, asked, hits = _left_one_out(known)
-        if sum(case.times for case in cases) < CASES_LEAST:
+        if cases.total() < CASES_LEAST:
             return None
         often = {key: told for key, told in known.items() if told.total() >= SESSIONS_LEAST}
         kept = sorted(sorted(often, key=lambda key: (-often[key].total(), key))[:KEYS_MOST])
@@ -160,35 +162,47 @@ def _key(history: Sequence[str], text: str) -> int:
     return key_hash([list(history), text[:REQUEST_CHARACTERS_MAX]])
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """What other sessions said of an item (`score`), whether it came, and for how many sessions."""
-
-    score: float
-    right: bool
-    times: int
-
-
-def _left_one_out(known: Beginnings) -> tuple[list[_Case], int, int]:
+def _left_one_out(known: Beginnings) -> tuple[Cases, int, int]:
     """What the other sessions of a beginning say of each item, and whether it came, for each session there;
     how many were asked, and in how many the likeliest came."""
-    cases: list[_Case] = []
+    cases: Cases = Counter()
     asked = hits = 0
     for told in known.values():
-        total = told.total()
-        if total < SESSIONS_LEAST:
-            continue
-        for came, times in told.items():
-            others = told - Counter({came: 1})
-            asked += times
-            hits += times * (max(sorted(others), key=lambda item: others[item]) == came)
-            cases += [_Case(count / total, item == came, times) for item, count in others.items()]
+        if (total := told.total()) >= SESSIONS_LEAST:
+            cases.update(_cases(told, total))
+            asked += total
+            hits += _hits(told)
     return cases, asked, hits
 
 
-def _calibrated(cases: Sequence[_Case]) -> Isotonic:
-    return Isotonic.fit(
-        np.array([case.score for case in cases]),
-        np.array([case.right for case in cases]),
-        np.array([float(case.times) for case in cases]),
-    )
+def _cases(told: Counter[int], total: int) -> Cases:
+    """Of one beginning. Items that came equally often are alike: so this is not items times items.
+
+    To a session that went on with an item one fewer say it (right); to all others it is said, and wrong.
+    """
+    cases: Cases = Counter()
+    for count, items in Counter(told.values()).items():
+        cases[count / total, False] += items * (total - count)
+        cases[(count - 1) / total, True] += items * count
+    # What nobody is asked is no case, and what nobody else did is not said.
+    return Counter({case: times for case, times in cases.items() if times and case[0] > 0})
+
+
+def _hits(told: Counter[int]) -> int:
+    """Sessions that went on as most of the others did, of equally many the first item's.
+
+    Only the sessions of the most frequent item can: to any other session that one is the likelier.
+    """
+    (item, count), *others = sorted(told.items(), key=_likelier)
+    best = min(map(_likelier, [*others, (item, count - 1)]))
+    return count if best == (1 - count, item) else 0
+
+
+def _likelier(named: tuple[int, int]) -> tuple[int, int]:
+    item, count = named
+    return -count, item
+
+
+def _calibrated(cases: Cases) -> Isotonic:
+    scores, right = zip(*cases, strict=True)
+    return Isotonic.fit(np.array(scores), np.array(right), np.array(list(cases.values()), dtype=np.float64))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from dataclasses import replace
 
@@ -63,7 +64,7 @@ def test_it_says_what_the_other_sessions_there_did(drawn: list[tuple[str, list[s
         for text, names in told
         for place in range(1, len(names) + 1)
     ]
-    scores, right = [], []
+    scores, right, hits = [], [], []
     for one, (beginning, came) in enumerate(beginnings):
         others = Counter(
             other for two, (same, other) in enumerate(beginnings) if two != one and same == beginning
@@ -71,11 +72,16 @@ def test_it_says_what_the_other_sessions_there_did(drawn: list[tuple[str, list[s
         for name, count in others.items():
             scores.append(count / (others.total() + 1))
             right.append(name == came)
+        if others:
+            hits.append(max(sorted(others), key=lambda name: others[name]) == came)
     found = Recall.fit(sessions)
     assert (found is None) == (len(scores) < CASES_LEAST)
     if found is None:
         return
+    assert (found.asked, found.right) == (len(hits), sum(hits))
     curve = Isotonic.fit(np.array(scores), np.array(right))
+    assert found.curve.to_arrays()["scores"].tolist() == curve.scores.tolist()
+    assert found.curve.to_arrays()["probabilities"].tolist() == curve.probabilities.tolist()
     for beginning, _ in beginnings:
         text, names = beginning
         there = Counter(came for same, came in beginnings if same == beginning)
@@ -89,6 +95,20 @@ def test_it_says_what_the_other_sessions_there_did(drawn: list[tuple[str, list[s
             if there.total() > 1
         }
         assert likely == pytest.approx(expected)
+
+
+def test_a_beginning_that_went_on_in_a_thousand_ways_is_counted_in_little_room() -> None:
+    ways = [("", ("s:a", f"s:way_{number % 1_000}")) for number in range(2_000)]
+    sessions = as_sequences(known(ways), {})
+    tracemalloc.start()
+    try:
+        found = Recall.fit(sessions)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found is not None
+    assert found.asked == 4_000
+    assert most < 10_000_000
 
 
 def served(told: list[Told], learner: str, *, recalls: bool = True) -> NextModel:
