@@ -14,6 +14,10 @@ from pml.processors.learning.judging import Judged, Scored, gain
 from pml.processors.learning.learners import BASELINES
 from pml.processors.learning.reliability import brier, reliability
 
+# Groups of sessions that are asked about before something learned may serve: of few the bootstrap is too sure
+# of itself, and of two that went well it cannot be in doubt at all (Cameron, Gelbach & Miller 2008).
+GROUPS_LEAST = 20
+
 Column = NDArray[np.float64]
 
 
@@ -28,9 +32,10 @@ class Choice:
 
 
 def choose(judged: Judged, seed: int) -> Choice:
-    """The best baseline, or what was learned and is right more often, the whole 95 % interval above 0.
+    """The best baseline, or what was learned and is right more often, its whole interval above 0.
 
-    The best is by hit@1, then by hit@3; of equal ones the simpler one.
+    The intervals of all that was learned hold together in 95 %. The best is by hit@1, then by hit@3; of
+    equal ones the simpler one.
 
     Raises:
         ValueError: there are no questions, or no baseline was judged.
@@ -39,17 +44,21 @@ def choose(judged: Judged, seed: int) -> Choice:
     baseline = max((name for name in BASELINES if name in ways), key=lambda name: _standing(ways[name]))
     best = ways[baseline].quality
     learned = [name for name in ways if name not in BASELINES]
-    gains = {name: gain(ways[name].quality, best, judged.clusters, seed) for name in learned}
-    better = [name for name, found in gains.items() if found["interval"][0] > 0]
-    if better:
+    gains = {name: gain(ways[name].quality, best, judged.clusters, seed, len(learned)) for name in learned}
+    serves, reason = baseline, f"{baseline} is the best baseline"
+    groups = len(np.unique(judged.clusters))
+    if gains and groups < GROUPS_LEAST:
+        reason += (
+            f", and nothing learned serves until {GROUPS_LEAST} groups of sessions were asked about: "
+            f"these are {groups}"
+        )
+    elif better := [name for name, found in gains.items() if found["interval"][0] > 0]:
         serves = max(better, key=lambda name: _standing(ways[name]))
-        reason = f"{serves} is right more often than {baseline}, the best baseline: {_told(gains[serves])}"
-        return Choice(serves, baseline, gains, reason)
-    closest = max(gains, key=lambda name: _standing(ways[name]), default=None)
-    reason = f"{baseline} is the best baseline"
-    if closest is not None:
-        reason += f", and {closest} is not surely better: {_told(gains[closest])}"
-    return Choice(baseline, baseline, gains, reason)
+        reason = f"{serves} is right more often than {baseline}, the best baseline: {_told(gains, serves)}"
+    elif gains:
+        closest = max(gains, key=lambda name: _standing(ways[name]))
+        reason += f", and {closest} is not surely better: {_told(gains, closest)}"
+    return Choice(serves, baseline, gains, reason)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,6 +126,7 @@ def _standing(found: Scored) -> tuple[float, float]:
     return means["hit_1"], means["hit_3"]
 
 
-def _told(found: Mapping[str, Any]) -> str:
-    low, high = found["interval"]
-    return f"{found['hit_1']:+.3f} [{low:+.3f}, {high:+.3f}] in hit@1"
+def _told(gains: Mapping[str, Mapping[str, Any]], name: str) -> str:
+    low, high = gains[name]["interval"]
+    of_several = f", 95 % for the {len(gains)} that were learned together" if len(gains) > 1 else ""
+    return f"{gains[name]['hit_1']:+.3f} [{low:+.3f}, {high:+.3f}] in hit@1{of_several}"

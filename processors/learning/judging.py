@@ -148,11 +148,14 @@ def measured(found: Quality, clusters: Places, seed: int) -> dict[str, Any]:
     }
 
 
-def gain(one: Quality, other: Quality, clusters: Places, seed: int) -> dict[str, Any]:
-    """How much more often the first candidate of one is right, with the paired 95 % interval."""
+def gain(one: Quality, other: Quality, clusters: Places, seed: int, together: int = 1) -> dict[str, Any]:
+    """How much more often the first candidate of one is right, with the paired 95 % interval.
+
+    `together`: comparisons whose intervals are all to hold, this one among them.
+    """
     return {
         "hit_1": round(float(one.hit_1.mean() - other.hit_1.mean()), 4),
-        "interval": rounded(paired_interval(one.hit_1, other.hit_1, clusters, seed)),
+        "interval": rounded(paired_interval(one.hit_1, other.hit_1, clusters, seed, together)),
     }
 
 

@@ -35,6 +35,12 @@ def test_a_paired_interval_is_narrower_than_what_is_compared() -> None:
     assert paired_interval(one, one, np.arange(200), 1) == (0, 0)
 
 
+def test_intervals_that_hold_together_leave_out_less() -> None:
+    means = np.arange(1_001) / 1_000
+    assert interval(means) == pytest.approx((0.025, 0.975))
+    assert interval(means, together=5) == pytest.approx((0.005, 0.995))
+
+
 def test_nothing_and_unlike_lengths_are_refused() -> None:
     with pytest.raises(ValueError, match="nothing to resample"):
         resampled_means(np.zeros(0), np.zeros(0, dtype=np.int64), 1)

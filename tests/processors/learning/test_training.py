@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pml.processors.learning.choosing import calibrate, choose
+from pml.processors.learning.choosing import GROUPS_LEAST, calibrate, choose
 from pml.processors.learning.judging import ask, judge, passing_gain
 from pml.processors.learning.learners import BASELINES, LEARNERS, USUAL
 from pml.processors.learning.learning_curve import learning_curve
@@ -42,6 +42,25 @@ def test_what_was_learned_serves_where_its_whole_interval_is_above_the_baseline(
     assert choice.serves == "ranker"
     assert choice.gains["ranker"]["interval"][0] > 0
     assert f"right more often than {choice.baseline}" in choice.reason
+
+    few = choose(replace(judged, clusters=judged.clusters % (GROUPS_LEAST - 1)), 1)
+    assert few.serves == few.baseline == choice.baseline
+    assert f"until {GROUPS_LEAST} groups of sessions were asked about: these are 19" in few.reason
+    assert few.gains["ranker"]["interval"][0] > 0
+    enough = choose(replace(judged, clusters=judged.clusters % GROUPS_LEAST), 1)
+    assert enough.serves == "ranker"
+
+
+def test_the_more_was_learned_the_surer_each_has_to_be() -> None:
+    names = ("popularity", "markov_1", "nearest")
+    judged = judge(READABLE, EMBEDDING, 1, learners={name: LEARNERS[name] for name in names})
+    alone = choose(judged, 1)
+    others = {f"nearest_{number}": judged.ways["nearest"] for number in range(9)}
+    among = choose(replace(judged, ways={**judged.ways, **others}), 1)
+    (low, high), (lower, higher) = (each.gains["nearest"]["interval"] for each in (alone, among))
+    assert lower < low < high < higher
+    assert "10 that were learned together" in among.reason
+    assert "together" not in alone.reason
 
 
 def test_the_attention_model_serves_by_the_same_rule() -> None:
