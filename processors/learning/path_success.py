@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from pml.processors.learning.grouping import summed
 from pml.processors.learning.priorities import Priorities, priorities
-from pml.processors.learning.splits import folds, mixed
+from pml.processors.learning.splits import mixed
 from pml.processors.learning.td_error import td_errors
 
-FOLDS: Final = 5
 # A path that was taken once is between what came of it and what comes of any run.
 PRIOR_RUNS: Final = 1.0
 
@@ -39,40 +38,42 @@ def path_ids(tools: NDArray[np.integer], offsets: Places) -> Places:
     return np.unique(sums, return_inverse=True)[1].astype(np.int64)
 
 
-def path_success(paths: Places, outcomes: Column, groups: Places, seed: int) -> Column:
-    """float64 [runs]: how likely each succeeds, by the runs of its path that are of other folds than it.
+def path_success(paths: Places, outcomes: Column, groups: Places) -> Column:
+    """float64 [runs]: how likely each succeeds, by the runs of its path that are no near-duplicates of it.
 
-    Near-duplicates, of one group, are of one fold: what is predicted of a run never comes from itself.
+    What is predicted of a run never comes from its own group, and so never from itself.
 
     Args:
         paths: int64 [runs], from 0.
         outcomes: float64 [runs], 0 to 1.
         groups: int64 [runs].
-        seed: of the folds.
 
     Returns:
-        NaN where no other fold has the path; all NaN where there are fewer than two groups.
+        NaN where no other group has the path.
     """
-    count = min(FOLDS, len(np.unique(groups)))
-    if count < 2:
-        return np.full(len(paths), np.nan)
-    fold = folds(groups, count, seed)
-    most = int(paths.max()) + 1
-    cell = fold * most + paths
-    good, runs = (summed(values, paths, most)[paths] for values in (outcomes, np.ones(len(paths))))
-    mine, own = (summed(values, cell, count * most)[cell] for values in (outcomes, np.ones(len(paths))))
-    others, seen = good - mine, runs - own
-    usual = (outcomes.sum() - summed(outcomes, fold, count)[fold]) / (
-        len(paths) - np.bincount(fold, minlength=count)[fold]
+    names, group = np.unique(groups, return_inverse=True)
+    both = np.unique(paths * len(names) + group, return_inverse=True)[1]
+    good, runs = _of_others(outcomes, paths, both)
+    all_good, all_runs = _of_others(outcomes, np.zeros(len(paths), dtype=np.int64), group)
+    usual = all_good / np.maximum(all_runs, 1)
+    return np.where(runs > 0, (good + PRIOR_RUNS * usual) / (runs + PRIOR_RUNS), np.nan)
+
+
+def _of_others(outcomes: Column, whole: Places, own: Places) -> tuple[Column, Column]:
+    """float64 [runs] each: the outcomes and the number of runs of the same `whole` but not the same `own`."""
+    count = len(outcomes)
+    good, runs = (
+        summed(values, whole, count)[whole] - summed(values, own, count)[own]
+        for values in (outcomes, np.ones(count))
     )
-    return np.where(seen > 0, (others + PRIOR_RUNS * usual) / (seen + PRIOR_RUNS), np.nan)
+    return good, runs
 
 
-def run_priorities(paths: Places, outcomes: Column, groups: Places, seed: int) -> Priorities:
+def run_priorities(paths: Places, outcomes: Column, groups: Places) -> Priorities:
     """float64 [runs], in [0.01, 1]: how much each has to teach, by what is expected of its path.
 
     Where there are fewer than two groups nothing can be expected: 0.5, as without a model.
     """
-    expected = path_success(paths, outcomes, groups, seed)
+    expected = path_success(paths, outcomes, groups)
     trained = len(np.unique(groups)) > 1
     return priorities(td_errors(outcomes, np.clip(expected, 0.0, 1.0)), ~np.isnan(expected), trained)

@@ -202,7 +202,7 @@ def _trained(
         embedding = _embedding(settings, phases)
         wish = Wish(asked.seed, asked.test, asked.drawn, asked.learner, asked.with_attention)
         trained = train(source, embedding, settings.models_folder, wish, phases)
-        _write_priorities(settings, source, asked.seed, phases)
+        _write_priorities(settings, source, phases)
         found = _backtested(settings, trained, asked.span, embedding, phases) if source.values else None
     return trained.manifest, found
 
@@ -271,7 +271,7 @@ def _read(
         return from_store(store, Selection(tenant, since or EARLIEST, until or LATEST), known, outcome)
 
 
-def _write_priorities(settings: Settings, source: Source, seed: int, phases: Phases) -> None:
+def _write_priorities(settings: Settings, source: Source, phases: Phases) -> None:
     """Say of each run of the store how much it has to teach.
 
     Raises:
@@ -286,7 +286,7 @@ def _write_priorities(settings: Settings, source: Source, seed: int, phases: Pha
     if runs is None:
         return
     with phases.phase("priorities"), open_store(settings) as store:
-        found = run_priorities(runs.paths, runs.outcomes, runs.groups, seed)
+        found = run_priorities(runs.paths, runs.outcomes, runs.groups)
         write_priorities(store, runs.names, found, datetime.now(UTC))
 
 
