@@ -93,7 +93,7 @@ def _compared(offered: _Fits, called: Features, counts: Places, found: Evidence)
     # Below all that is there: how many clauses other prefixes have must not tell.
     fits = np.where(_there(offered.both, counts), offered.both, -np.inf)
     gains = fits - covered[:, :, None]
-    calls = (found.prefixes.ends - found.prefixes.starts)[:, None]
+    calls = found.calls[:, None]
     away = np.abs(np.argmax(gains, axis=1) - calls) / np.maximum(counts, 1)[:, None]
     return {
         "clause": fits.max(axis=1),

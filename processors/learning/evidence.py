@@ -14,10 +14,11 @@ from pml.processors.learning.grouping import Places
 from pml.processors.learning.requests import Requests
 from pml.processors.learning.traces import NO_TEXT, Prefixes
 from pml.processors.learning.vocabulary import UNKNOWN, Ids
+from pml.schemas.prediction import HISTORY_MOST
 
 COMPARED = ("cosine", "lexical", "titled", "like_the_last", "recency")
-# Items of the history that are looked at, the latest ones.
-HISTORY = 16
+# Items of the history that are looked at, the latest ones: who serves has no more, so training uses no more.
+HISTORY = HISTORY_MOST
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +38,11 @@ class Evidence:
     def called(self) -> Ids:
         """int32 [prefixes, `HISTORY`]: the items called so far, the latest first, then `UNKNOWN`."""
         return self.prefixes.windows(HISTORY, start=UNKNOWN, none=UNKNOWN)
+
+    @property
+    def calls(self) -> Places:
+        """int64 [prefixes]: how many items were called so far, of those that are looked at."""
+        return np.minimum(self.prefixes.ends - self.prefixes.starts, HISTORY)
 
 
 def evidence(components: Components, prefixes: Prefixes, requests: Requests) -> Evidence:

@@ -91,7 +91,7 @@ def contexts(found: Evidence, given: NDArray[np.float32]) -> NDArray[np.float32]
 def _habits(found: Evidence, items: Ids) -> list[Features]:
     """What is known of an item itself, and of how far the trace has come."""
     habits, called = found.components.habits, found.called
-    calls = (found.prefixes.ends - found.prefixes.starts).astype(np.float64)
+    calls = found.calls.astype(np.float64)
     return [
         (found.components.popularity.shares[items] == 0) * 1.0,
         np.log1p(habits.counts[items]),

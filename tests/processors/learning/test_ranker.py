@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from math import log
 from typing import Any
 
@@ -25,6 +26,7 @@ from pml.processors.learning.requests import Requests, read_requests
 from pml.processors.learning.traces import NO_TEXT, Prefixes, TraceSet
 from pml.processors.learning.vocabulary import Ids
 from pml.processors.memory.embedding import HashedNgrams
+from pml.schemas.prediction import HISTORY_MOST
 from tests.processors.learning.small_sessions import drawn_sessions
 from tests.processors.learning.small_traces import LISTS, SIZE, trace_set
 
@@ -134,6 +136,21 @@ def test_one_prefix_has_to_the_last_bit_the_features_it_has_among_many() -> None
         } == set()
         assert own[0].tolist() == items[row, : own.shape[1]].tolist()
         assert np.array_equal(features(one, own)[0], among[row, : own.shape[1]])
+
+
+def test_a_long_session_looks_as_what_is_remembered_of_it() -> None:
+    """Who serves is told the latest items alone; training sees whole sessions."""
+    asked = ", then ".join(DESCRIPTIONS[1 + number % 4] for number in range(30))
+    requests = read_requests([asked], DESCRIPTIONS, EMBEDDING)
+    traces = trace_set([[1 + number % 4 for number in range(30)], [2, 4, 1, 3] * 3], texts=[0, 0])
+    components = Components.fit(traces, POINTS, requests, 1)
+    whole = traces.prefixes(traces.positions(0))
+    remembered = replace(whole, starts=np.maximum(whole.starts, whole.ends - HISTORY_MOST))
+    long, short = (evidence(components, each, requests) for each in (whole, remembered))
+    items = union(long)
+    assert items.tolist() == union(short).tolist()
+    assert len(requests.clause_points) > HISTORY_MOST
+    assert np.array_equal(features(long, items), features(short, items))
 
 
 def test_the_past_is_known_by_how_long_ago_it_was() -> None:
