@@ -53,6 +53,7 @@ def endings(count: int, repeated: int = 0) -> Sessions:
     asked = [*range(count), *[0] * repeated]
     traces = TraceSet(
         items=np.array([item for other in others for item in (read, other)], dtype=np.int32),
+        success=np.ones(2 * len(others), dtype=np.float32),
         offsets=np.arange(len(others) + 1) * 2,
         outcomes=np.ones(len(others), dtype=np.float32),
         weights=np.ones(len(others), dtype=np.float32),
