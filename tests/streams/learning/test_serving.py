@@ -20,6 +20,7 @@ from pml.schemas.workflow import Task
 from pml.streams.learning import artefacts
 from pml.streams.learning.serving import Known, Served, Serving, answered
 from pml.streams.settings import Settings
+from tests.streams.learning.kept_models import about
 
 PATH = {"path": {"type": "string"}}
 LISTED = PastElement(name="files:list", arguments={}, result={"first": "new.md"})
@@ -158,7 +159,7 @@ def test_what_was_counted_answers_while_it_is_counted_anew(
 
 def promoted(folder: Path, model: NextModel, tenant: str) -> str:
     """A model of a tenant, kept where it serves from."""
-    return artefacts.write(folder / "models", model, {"data": {"tenant": tenant}})
+    return artefacts.write(folder / "models", model, about(tenant))
 
 
 def test_an_answer_under_way_keeps_its_model_where_another_is_promoted(
