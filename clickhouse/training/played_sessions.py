@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from importlib.resources import files
 from typing import Any
 
 from pml.clickhouse.client import Store
-from pml.clickhouse.training.session_values import LIMITS, RUNS_MAX, VALUE_BYTES_MAX, Stretch, json_value
+from pml.clickhouse.training.session_values import Stretch, json_value, latest_runs
 from pml.processors.learning.scene import Past
 from pml.processors.speculation.played import PlayedCall, PlayedRun
 
@@ -26,38 +25,27 @@ def read_played_sessions(
     Raises:
         StoreUnavailable, QueryError
     """
-    given = {
-        "tenant": stretch.tenant,
-        "since": stretch.since,
-        "until": stretch.until,
-        "most": min(stretch.most, RUNS_MAX),
-        "value_bytes": VALUE_BYTES_MAX,
-    }
     sessions: dict[tuple[str, int], list[PlayedRun]] = {}
-    for row in reversed(store.query(_sql(), given, LIMITS).as_dicts()):
+    for row in latest_runs(store, stretch):
         name = (str(row["session_id"]), int(row["epoch"]))
         if only is None or name in only:
             sessions.setdefault(name, []).append(_run(row))
     return tuple(map(tuple, sessions.values()))
 
 
-def _sql() -> str:
-    return (files("pml.clickhouse") / "training" / "played_sessions.sql").read_text("utf-8")
-
-
 def _run(row: Mapping[str, Any]) -> PlayedRun:
-    calls = [(str(call[0]), _call(call)) for call in row["calls"]]
+    calls = [(str(task[0]), _call(task)) for task in row["tasks"] if task[4]]
     return PlayedRun(
         element=_element(row, calls),
         request=str(row["request"]),
-        started_ms=int(row["started_ms"]),
-        ended_ms=int(row["ended_ms"]),
+        started_ms=int(row["started_us"]) // 1_000,
+        ended_ms=int(row["ended_us"]) // 1_000,
         calls=tuple(call for _, call in calls if not call.tool.startswith(_OWN_SERVER)),
     )
 
 
 def _call(row: Any) -> PlayedCall:
-    _, tool, arguments, result, tool_ms = row
+    _, tool, arguments, result, _, tool_ms = row
     return PlayedCall(str(tool), _object(arguments), json_value(result), float(tool_ms))
 
 

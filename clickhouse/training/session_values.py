@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -13,11 +13,14 @@ from pml.clickhouse.client import Limits, Store
 from pml.clickhouse.training.selection import EARLIEST, LATEST
 from pml.processors.learning.known_sessions import KnownSession
 from pml.processors.learning.scene import Past
+from pml.schemas.errors import QueryError
 
 # Nobody looks for an argument in a longer one; it is taken as one that is not known.
 VALUE_BYTES_MAX = 65_536
 RUNS_MAX = 20_000
 LIMITS = Limits(rows=RUNS_MAX, time_s=120, result_bytes=512 << 20)
+# Codes of ClickHouse: the memory of a query, the bytes of a result.
+TOO_MUCH = frozenset({241, 396})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +39,45 @@ def read_session_values(store: Store, stretch: Stretch) -> tuple[KnownSession, .
     Raises:
         StoreUnavailable, QueryError
     """
-    given = {
-        "tenant": stretch.tenant,
-        "since": stretch.since,
-        "until": stretch.until,
-        "most": min(stretch.most, RUNS_MAX),
-        "value_bytes": VALUE_BYTES_MAX,
-    }
-    rows = store.query(_sql(), given, LIMITS).as_dicts()
     sessions: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for row in reversed(rows):
+    for row in latest_runs(store, stretch):
         sessions.setdefault((row["session_id"], row["epoch"]), []).append(row)
     return tuple(known for runs in sessions.values() if (known := _session(runs)).elements)
 
 
+def latest_runs(store: Store, stretch: Stretch) -> list[dict[str, Any]]:
+    """The rows of `latest_runs.sql` as they ended: of fewer runs where the values of all are too much.
+
+    A row's `tasks` are (id, tool, arguments, result, whether it was called, ms).
+
+    Raises:
+        StoreUnavailable, QueryError
+    """
+    most = min(stretch.most, RUNS_MAX)
+    while True:
+        try:
+            rows = store.query(_sql(), _given(stretch, most), LIMITS).as_dicts()
+        except QueryError as error:
+            # What was read yesterday must not end a training for good because results have grown.
+            if error.details.get("number") not in TOO_MUCH or most <= 1:
+                raise
+            most //= 2
+        else:
+            return sorted(map(_settled, rows), key=lambda row: (row["ended_us"], row["log_offset"]))
+
+
+def _given(stretch: Stretch, most: int) -> dict[str, Any]:
+    return {**asdict(stretch), "most": most, "value_bytes": VALUE_BYTES_MAX}
+
+
 def _sql() -> str:
-    return (files("pml.clickhouse") / "training" / "session_values.sql").read_text("utf-8")
+    return (files("pml.clickhouse") / "training" / "latest_runs.sql").read_text("utf-8")
+
+
+def _settled(row: dict[str, Any]) -> dict[str, Any]:
+    """Of a task that ended more than once, its last end."""
+    last = {task[0]: number for number, task in enumerate(row["tasks"])}
+    return {**row, "tasks": [row["tasks"][number] for number in sorted(last.values())]}
 
 
 def _session(runs: Sequence[dict[str, Any]]) -> KnownSession:
@@ -61,7 +87,7 @@ def _session(runs: Sequence[dict[str, Any]]) -> KnownSession:
     return KnownSession(
         elements=tuple(element for element, _ in known),
         texts=("", *told[:-1]) if known else (),
-        ended_ms=int(known[-1][1]["ended_ms"]) if known else 0,
+        ended_ms=int(known[-1][1]["ended_us"]) // 1_000 if known else 0,
         name=(str(runs[0]["session_id"]), int(runs[0]["epoch"])),
     )
 
@@ -73,7 +99,7 @@ def _element(row: dict[str, Any]) -> Past | None:
     """
     tasks = [tuple(task) for task in row["tasks"]]
     if len(tasks) == 1:
-        _, tool, arguments, result = tasks[0]
+        _, tool, arguments, result, *_ = tasks[0]
         return Past(tool, _object(arguments), json_value(result))
     if not tasks or not row["capability_id"]:
         return None
@@ -81,7 +107,7 @@ def _element(row: dict[str, Any]) -> Past | None:
 
 
 def _results(tasks: Iterable[tuple[Any, ...]]) -> dict[str, Any]:
-    return {task_id: json_value(result) for task_id, _, _, result in tasks if result}
+    return {task_id: json_value(result) for task_id, _, _, result, *_ in tasks if result}
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pml.clickhouse.client import Store
 from pml.clickhouse.migrate import migrate
-from pml.clickhouse.training.session_values import VALUE_BYTES_MAX, Stretch, read_session_values
+from pml.clickhouse.training import session_values
+from pml.clickhouse.training.played_sessions import read_played_sessions
+from pml.clickhouse.training.session_values import LIMITS, VALUE_BYTES_MAX, Stretch, read_session_values
 from pml.processors.learning.scene import Past
+from pml.schemas.errors import QueryError
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
 
@@ -89,3 +94,75 @@ def test_the_latest_runs_are_read_and_no_value_that_is_too_large(store: Store) -
     assert found.elements[0].result is None
     (latest,) = read_session_values(store, Stretch("local", most=2))
     assert [each.arguments["path"] for each in latest.elements] == ["run_1", "run_2"]
+
+
+def _long_ago(store: Store, runs: int) -> None:
+    """Runs of two tasks with 4 KB results each, in sessions of their own, a day before the others."""
+    store.command(
+        f"""CREATE VIEW old AS SELECT
+            toUInt16(1) AS partition, 'local' AS tenant, concat('ses_', lower(hex(number))) AS session_id,
+            number AS epoch, concat('run_', toString(number)) AS run_id, now64(6, 'UTC') - 90000 AS at
+        FROM numbers({runs})"""
+    )
+    store.command(
+        """INSERT INTO runs_raw
+            (partition, tenant, session_id, epoch, run_id, occurred_at, log_offset, type, status)
+        SELECT partition, tenant, session_id, epoch, run_id, at, epoch * 4 + row.1, row.2, row.3
+        FROM old ARRAY JOIN [(0, 'run.started', 'running'), (3, 'run.completed', 'completed')] AS row"""
+    )
+    store.command(
+        """INSERT INTO tasks_raw
+            (partition, tenant, session_id, epoch, run_id, ended_at,
+            log_offset, task_id, final, status, result)
+        SELECT partition, tenant, session_id, epoch, run_id, at, epoch * 4 + row, toString(row), true,
+            'completed', concat('"', hex(randomString(2000)), '"')
+        FROM old ARRAY JOIN [1, 2] AS row"""
+    )
+
+
+def test_however_much_a_tenant_has_the_latest_runs_take_the_same_memory(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _long_ago(store, 20_000)
+    session = History()
+    call(session, "run_1")
+    call(session, "run_2")
+    session.insert(store)
+    monkeypatch.setattr(session_values, "LIMITS", replace(LIMITS, memory_bytes=64 << 20))
+    for stretch in (Stretch("local", most=2), Stretch("local", h.time_of(h.START))):
+        (found,) = read_session_values(store, stretch)
+        assert [each.arguments["path"] for each in found.elements] == ["run_1", "run_2"]
+        ((first, second),) = read_played_sessions(store, stretch)
+        assert (first.calls[0].result, second.request) == ({"text": "of run_1"}, "do run_2")
+
+
+def test_where_the_values_of_all_are_too_much_the_latest_runs_are_read(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = History()
+    for number in range(8):
+        session.add(h.run_started(tasks=1), f"run_{number}")
+        session.add(
+            h.completed("n1", arguments={"path": number}, result={"text": "x" * 10_000}), f"run_{number}"
+        )
+        session.add(h.run_completed(), f"run_{number}")
+    session.insert(store)
+    monkeypatch.setattr(session_values, "LIMITS", replace(LIMITS, result_bytes=50_000))
+    (found,) = read_session_values(store, Stretch("local", most=8))
+    assert [each.arguments["path"] for each in found.elements] == [4, 5, 6, 7]
+    monkeypatch.setattr(session_values, "LIMITS", replace(LIMITS, result_bytes=5_000))
+    with pytest.raises(QueryError):
+        read_session_values(store, Stretch("local"))
+
+
+def test_of_a_task_that_ended_anew_the_last_end_counts(store: Store) -> None:
+    session = History()
+    session.add(h.run_started(tasks=1), "run_1")
+    session.add(h.unknown("n1", tool="git:log", arguments={"path": "a"}), "run_1")
+    session.add(h.completed("n1", tool="git:log", arguments={"path": "a"}, result={"id": 1}), "run_1")
+    session.add(h.run_completed(), "run_1")
+    session.insert(store)
+    (found,) = read_session_values(store, Stretch("local"))
+    assert found.elements == (Past("git:log", {"path": "a"}, {"id": 1}),)
+    ((run,),) = read_played_sessions(store, Stretch("local"))
+    assert (run.element, len(run.calls)) == (found.elements[0], 1)
