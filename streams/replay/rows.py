@@ -10,8 +10,9 @@ from pml.clickhouse.rows import EVENT_COLUMNS, event_row
 from pml.streams.replay.report import Comparison, Place, json_difference
 from pml.streams.replay.sources import LogEntry
 
-# Events of a partition that are compared with one query.
-CHUNK_EVENTS = 500
+# Events of a partition that are compared with one query. Each looks at the keys of all that is stored, so
+# they are few and large; the events of a chunk are in memory twice.
+CHUNK_EVENTS = 2_000
 OFFSET = EVENT_COLUMNS.index("log_offset")
 Row = tuple[Any, ...]
 StoredRows = Callable[[int, int, int], Sequence[Row]]
