@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from typing import Any
@@ -82,7 +82,7 @@ def _settled(row: dict[str, Any]) -> dict[str, Any]:
 
 def _session(runs: Sequence[dict[str, Any]]) -> KnownSession:
     """What is visible before a run is what the one before it told."""
-    known = [(element, row) for row in runs if (element := _element(row)) is not None]
+    known = [(element, row) for row in runs if (element := element_of(row)) is not None]
     told = [str(row["request"]) for _, row in known]
     return KnownSession(
         elements=tuple(element for element, _ in known),
@@ -92,25 +92,27 @@ def _session(runs: Sequence[dict[str, Any]]) -> KnownSession:
     )
 
 
-def _element(row: dict[str, Any]) -> Past | None:
-    """None where nothing can be learned of a run: it had no task, or is of no capability.
+def element_of(row: Mapping[str, Any]) -> Past | None:
+    """What a run is to a model; None where nothing can be learned of it: no task, or of no capability.
 
-    What has no result failed, or did not run.
+    All its tasks count, as in the session itself (`processors/workflow/elements.py`): what has no result
+    failed, or was skipped.
     """
     tasks = [tuple(task) for task in row["tasks"]]
     if len(tasks) == 1:
         _, tool, arguments, result, *_ = tasks[0]
-        return Past(tool, _object(arguments), json_value(result))
+        return Past(tool, json_object(arguments), json_value(result))
     if not tasks or not row["capability_id"]:
         return None
-    return Past(row["capability_id"], _object(row["context"]), _results(tasks))
+    return Past(row["capability_id"], json_object(row["context"]), _results(tasks))
 
 
 def _results(tasks: Iterable[tuple[Any, ...]]) -> dict[str, Any]:
     return {task_id: json_value(result) for task_id, _, _, result, *_ in tasks if result}
 
 
-def _object(text: str) -> dict[str, Any]:
+def json_object(text: str) -> dict[str, Any]:
+    """What is written there; empty where it is no object."""
     found = json_value(text)
     return found if isinstance(found, dict) else {}
 

@@ -166,3 +166,16 @@ def test_of_a_task_that_ended_anew_the_last_end_counts(store: Store) -> None:
     assert found.elements == (Past("git:log", {"path": "a"}, {"id": 1}),)
     ((run,),) = read_played_sessions(store, Stretch("local"))
     assert (run.element, len(run.calls)) == (found.elements[0], 1)
+
+
+def test_a_task_that_was_skipped_is_part_of_its_run_and_no_call(store: Store) -> None:
+    session = History()
+    session.add(h.run_started(capability_id="cap_1", context={"repo": "."}), "run_1")
+    session.add(h.completed("n1", tool="git:log", result={"id": 1}), "run_1")
+    session.add(h.skipped("n2"), "run_1")
+    session.add(h.run_completed(), "run_1")
+    session.insert(store)
+    (learned,) = read_session_values(store, Stretch("local"))
+    ((played,),) = read_played_sessions(store, Stretch("local"))
+    assert learned.elements == (played.element,) == (Past("cap_1", {"repo": "."}, {"n1": {"id": 1}}),)
+    assert [call.tool for call in played.calls] == ["git:log"]
