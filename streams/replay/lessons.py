@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from typing import Any
+import struct
+from collections.abc import Iterable, Mapping
 
 import orjson
 
@@ -17,6 +17,9 @@ from pml.streams.replay.sources import LogEntry
 
 # Each takes some 200 bytes; beyond them none is compared.
 LESSONS_KEPT = 1_000_000
+# What is kept of a lesson that was told: its partition, the offset of its event, its digest.
+_MARK = struct.Struct("<qq12s")
+_OFFSET_MAX = (1 << 63) - 1
 
 
 class LessonsReplay:
@@ -52,15 +55,10 @@ class LessonsReplay:
             self.comparison.folded += 1
             self._expected[_digest(encode(lesson))] = (entry.event.offset, partition_for(lesson.key))
 
-    def look(self, partition: int, values: Iterable[bytes | None]) -> None:
-        """Records of a partition of `pml.lessons`; what comes from elsewhere in the log is passed over."""
-        for value in values:
-            source = _source(value)
-            if source.get("partition") != self._partition or source.get("topic") != self._topic:
-                continue
-            offset = int(source["offset"])
+    def look(self, marks: bytes) -> None:
+        """Those (`marks_of`) of the lessons that were told of this partition of the log."""
+        for partition, offset, digest in _MARK.iter_unpack(marks):
             self._first[partition] = min(offset, self._first.get(partition, offset))
-            digest = _digest(value or b"")
             if digest in self._expected:
                 self._found.add(digest)
             elif offset <= self._last and len(self._expected) <= LESSONS_KEPT:
@@ -84,15 +82,43 @@ class LessonsReplay:
             self.comparison.differs(place, "lesson", "a lesson", "none in the topic")
 
 
+def marks_of(topic: str, partition: int, values: Iterable[bytes | None]) -> dict[int, bytes]:
+    """Marks of records of a partition of `pml.lessons`, by the partition of the log that they are from.
+
+    Each is read once for all parts of a replay, so what is kept of it is small. What is no lesson of this
+    log (`topic`) is passed over.
+    """
+    found: dict[int, bytearray] = {}
+    for value in values:
+        if (source := _source(value, topic)) is not None:
+            mark = _MARK.pack(partition, source[1], _digest(value or b""))
+            found.setdefault(source[0], bytearray()).extend(mark)
+    return {number: bytes(marks) for number, marks in found.items()}
+
+
+def joined(some: Iterable[Mapping[int, bytes]]) -> dict[int, bytes]:
+    """The marks of all of them."""
+    found: dict[int, list[bytes]] = {}
+    for each in some:
+        for number, marks in each.items():
+            found.setdefault(number, []).append(marks)
+    return {number: b"".join(marks) for number, marks in found.items()}
+
+
 def _digest(value: bytes) -> bytes:
     return hashlib.blake2b(value, digest_size=12).digest()
 
 
-def _source(value: bytes | None) -> dict[str, Any]:
-    """Where a lesson is from; nothing where it is none, which is for the dead letters."""
+def _source(value: bytes | None, topic: str) -> tuple[int, int] | None:
+    """Partition and offset of a lesson's event; None where it is no lesson, which is for the dead letters."""
     try:
         fields = orjson.loads(value or b"")
     except orjson.JSONDecodeError:
-        return {}
+        return None
     found = fields.get("source") if isinstance(fields, dict) else None
-    return found if isinstance(found, dict) else {}
+    if not isinstance(found, dict) or found.get("topic") != topic:
+        return None
+    partition, offset = found.get("partition"), found.get("offset")
+    if not isinstance(partition, int) or not isinstance(offset, int) or not 0 <= offset <= _OFFSET_MAX:
+        return None
+    return partition, offset

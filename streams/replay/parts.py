@@ -12,11 +12,12 @@ from pml.clickhouse.derived import View, derived_tables
 from pml.clickhouse.replay import stored_counts, stored_rows
 from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.connection import store_url
+from pml.streams.log.tail import OffsetGone
 from pml.streams.projections.thresholds.table import ROLE, subject_of
 from pml.streams.replay.accounts import AccountsReplay
 from pml.streams.replay.derived import DerivedReplay
 from pml.streams.replay.learned import LearnedReplay
-from pml.streams.replay.lessons import LessonsReplay
+from pml.streams.replay.lessons import LessonsReplay, joined, marks_of
 from pml.streams.replay.live import committed, live_learned, live_metrics, live_sessions, of_partition
 from pml.streams.replay.play import Folds, ReplayReport, replay
 from pml.streams.replay.report import Comparison
@@ -41,7 +42,8 @@ class Live:
 
     `sessions` are control records by their keys, `metrics` values by partition, `committed` and `taught`
     the offsets that sink and thresholds take next by partition, `learned` rows by their keys, `lessons` the
-    offsets that each partition of lessons holds, `derived` the views of ClickHouse by the tables they fill.
+    offsets that were read of each partition of lessons, `told` their marks by the partition of the log that
+    they are from, `derived` the views of ClickHouse by the tables they fill.
     """
 
     sessions: Mapping[bytes, bytes] = field(default_factory=dict)
@@ -50,15 +52,17 @@ class Live:
     taught: Mapping[int, int] = field(default_factory=dict)
     learned: Mapping[bytes, bytes] = field(default_factory=dict)
     lessons: Mapping[int, range] = field(default_factory=dict)
+    told: Mapping[int, bytes] = field(default_factory=dict)
     derived: Mapping[str, tuple[View, ...]] = field(default_factory=dict)
 
     def of(self, partition: int) -> Live:
-        """What is held of one partition, and the lessons of all."""
+        """What is held of one partition, and where the lessons of all lie."""
         return replace(
             self,
             sessions=of_partition(self.sessions, partition),
             metrics={number: value for number, value in self.metrics.items() if number == partition},
             learned={key: value for key, value in self.learned.items() if subject_of(key)[0] == partition},
+            told={number: marks for number, marks in self.told.items() if number == partition},
         )
 
 
@@ -91,11 +95,13 @@ async def read_live(settings: Settings, selection: Selection) -> Live:
     if selection.source != KAFKA:
         return live
     taught = await read_lessons(settings)
-    return replace(live, learned=taught.learned, taught=taught.taught, lessons=taught.lessons)
+    return replace(
+        live, learned=taught.learned, taught=taught.taught, lessons=taught.lessons, told=taught.told
+    )
 
 
 async def read_lessons(settings: Settings) -> Live:
-    """What was learned, and where the lessons lie.
+    """What was learned, where the lessons lie, and their marks: each is read once for all parts.
 
     Raises:
         BrokerUnavailable: no broker answers.
@@ -103,7 +109,29 @@ async def read_lessons(settings: Settings) -> Live:
     # The rows before the lessons, and these before the log: what is in the one is in the next.
     learned, taught = await live_learned(settings), await committed(settings, ROLE)
     spans = await topic_spans(settings, settings.topics.lessons, range(SESSION_PARTITIONS))
-    return Live(learned=learned, taught=taught, lessons=spans)
+    read, told = {}, []
+    for number, offsets in spans.items():
+        read[number], marks = await _told(settings, number, offsets)
+        told.append(marks)
+    return Live(learned=learned, taught=taught, lessons=read, told=joined(told))
+
+
+async def _told(settings: Settings, partition: int, offsets: range) -> tuple[range, Mapping[int, bytes]]:
+    """The offsets of lessons that were there to be read, and the marks of these lessons.
+
+    What expires while it is read leaves a hole, so it is read again from what is first then: as lessons that
+    were lost before.
+    """
+    topic, log = settings.topics.lessons, settings.topics.events
+    while True:
+        try:
+            read = read_records(settings, topic, partition, offsets)
+            marks = [marks_of(log, partition, (each.value for each in records)) async for records in read]
+        except OffsetGone:
+            held = (await topic_spans(settings, topic, (partition,)))[partition]
+            offsets = range(max(held.start, offsets.start + 1), offsets.stop)
+        else:
+            return offsets, joined(marks)
 
 
 async def parts_of(settings: Settings, selection: Selection) -> list[Part]:
@@ -150,16 +178,24 @@ async def lessons_compared(
         BrokerUnavailable: no broker answers.
         LogCorrupted: a lesson or a row of a newer release.
     """
-    learned = LearnedReplay(partition, live.learned)
-    for number, offsets in live.lessons.items():
-        async for records in read_records(settings, settings.topics.lessons, number, offsets):
-            taught.look(number, (record.value for record in records))
-            if number == partition:
-                learned.fold(records)
     lost = frozenset(number for number, offsets in live.lessons.items() if offsets.start > 0)
+    taught.look(live.told.get(partition, b""))
     taught.finish(lost)
-    learned.finish(lost=partition in lost)
+    learned = LearnedReplay(partition, live.learned)
+    read = await _learned_of(settings, partition, live, learned)
+    learned.finish(lost=partition in lost or not read)
     return [taught.comparison, learned.comparison]
+
+
+async def _learned_of(settings: Settings, partition: int, live: Live, learned: LearnedReplay) -> bool:
+    """Fold the lessons of a partition; whether none has expired since where they lie was read."""
+    offsets = live.lessons.get(partition, range(0))
+    try:
+        async for records in read_records(settings, settings.topics.lessons, partition, offsets):
+            learned.fold(records)
+    except OffsetGone:
+        return False
+    return True
 
 
 def folds_of(selection: Selection, live: Live, store: Store | None) -> Folds:

@@ -19,7 +19,7 @@ from pml.streams.projections.thresholds.table import encode_row, key_of, positio
 from pml.streams.projections.thresholds.teaching import lessons_of
 from pml.streams.replay import learned as module
 from pml.streams.replay.learned import LearnedReplay
-from pml.streams.replay.lessons import LessonsReplay
+from pml.streams.replay.lessons import LessonsReplay, marks_of
 from pml.streams.replay.report import Comparison
 from pml.streams.replay.sources import LogEntry
 from tests.lesson_records import Held, folded, held
@@ -59,7 +59,7 @@ def compared(
     for entry in entries(events(*TEACHING)):
         replay.fold(entry)
     for partition, value in topic:
-        replay.look(partition, [value])
+        replay.look(marks_of(TOPIC, partition, [value]).get(PARTITION, b""))
     replay.finish(lost)
     return replay.comparison
 
