@@ -162,7 +162,7 @@ async def replay_part(settings: Settings, selection: Selection, part: Part, on_r
             taught = part.live.taught.get(part.partition, 0)
             folds = replace(folds, lessons=LessonsReplay(settings.topics.events, part.partition, taught))
         source = _source(settings, selection, part, store, on_read)
-        read = within(source, selection.since_ms, selection.until_ms)
+        read = within(source, selection.since_ms, selection.until_ms, part.partition)
         report = await replay(read, folds, selection.session)
         if folds.lessons is not None:
             report.comparisons += await lessons_compared(settings, part.partition, part.live, folds.lessons)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -59,7 +59,7 @@ class Unreadable:
 
 
 Entry = LogEntry | Unreadable
-Batches = AsyncIterator[Iterable[Entry]]
+Batches = AsyncGenerator[Iterable[Entry], None]
 """Read at once, but decoded one after the other: an entry that is folded and gone before the next one comes
 never leaves the processor's caches, which is worth a quarter of a replay."""
 OnRead = Callable[[int], None]
@@ -153,10 +153,13 @@ def _stored_entry(row: tuple[Any, ...]) -> Entry:
         return _unreadable(value, "the row", error, Place(partition, fields["offset"], name))
 
 
-async def within(source: Batches, since_ms: int | None, until_ms: int | None) -> Batches:
+async def within(
+    source: Batches, since_ms: int | None, until_ms: int | None, only: int | None = None
+) -> Batches:
     """Of each partition what lies from the first event at or after `since_ms` to the last before `until_ms`.
 
-    A stretch without holes: clocks of two leaders may differ, and order is that of the log.
+    A stretch without holes: clocks of two leaders may differ, and order is that of the log. Of a source that
+    has `only` this partition nothing is read beyond it.
     """
     begun: set[int] = set()
     ended: set[int] = set()
@@ -171,8 +174,11 @@ async def within(source: Batches, since_ms: int | None, until_ms: int | None) ->
         return partition in begun and partition not in ended
 
     everything = since_ms is None and until_ms is None
-    async for entries in source:
-        yield entries if everything else filter(lies_within, entries)
+    async with aclosing(source):
+        async for entries in source:
+            yield entries if everything else filter(lies_within, entries)
+            if only in ended:
+                return
 
 
 async def topic_spans(settings: Settings, topic: str, partitions: Iterable[int]) -> dict[int, range]:
@@ -196,14 +202,15 @@ async def read_log(settings: Settings, partition: int, offsets: range, on_read: 
         BrokerUnavailable: no broker answers.
         OffsetGone: the log does not hold the first of them any more.
     """
-    async for records in read_records(settings, settings.topics.events, partition, offsets):
-        on_read(len(records))
-        yield (_read_record(partition, record) for record in records if counted(record))
+    async with aclosing(read_records(settings, settings.topics.events, partition, offsets)) as read:
+        async for records in read:
+            on_read(len(records))
+            yield (_read_record(partition, record) for record in records if counted(record))
 
 
 async def read_records(
     settings: Settings, topic: str, partition: int, offsets: range
-) -> AsyncIterator[list[Any]]:
+) -> AsyncGenerator[list[Any], None]:
     """The records of a partition of a topic at these offsets, in lists as they come.
 
     Raises:

@@ -152,6 +152,21 @@ async def test_a_stretch_has_no_holes() -> None:
     assert await offsets(START_MS + 1, START_MS + 3) == [1, 2]
 
 
+async def test_of_one_partition_nothing_is_read_beyond_the_stretch() -> None:
+    read: list[int] = []
+
+    async def every() -> Batches:
+        for entry in entries(events(*RUN)):
+            read.append(entry.event.offset - FIRST)
+            yield [entry]
+
+    async def found(only: int | None) -> list[int]:
+        return [len(list(batch)) async for batch in within(every(), None, START_MS + 1, only)]
+
+    assert (await found(PARTITION), read) == ([1, 0], [0, 1])
+    assert await found(None) == [1, 0, 0, 0]
+
+
 def test_an_id_that_is_not_its_own_is_named() -> None:
     found = events(*RUN)
     found[1] = found[1].model_copy(update={"id": "another"})
