@@ -53,7 +53,6 @@ def trace_columns(widths: Mapping[str, int]) -> dict[str, Column]:
         "duration_ms": Column("toFloat64(duration_ms)", "<f8"),
         "success": Column("toUInt8(success)", "|u1"),
         "exploratory": Column("toUInt8(exploratory)", "|u1"),
-        "priority": Column("toFloat64(priority)", "<f8"),
         "group": Column("toUInt64(group)", "<u8"),
         "side": Column("toUInt8(side)", "|u1"),
         "calls": Column("toInt64(length(tasks))", "<i8"),
@@ -91,7 +90,8 @@ def snapshot_sql() -> str:
     return (
         "SELECT count(), sum(length(tasks)), max(ended_at), "
         "sum(cityHash64(tenant, session_id, epoch, run_id, log_offset)), "
-        f"max(length(session_id)), max(length(run_id)) FROM ({traces_sql()})"
+        "max(length(session_id)), max(length(run_id)), "
+        f"countIf(side = 0), countIf(side = 1), countIf(side = 2) FROM ({traces_sql()})"
     )
 
 
@@ -106,8 +106,3 @@ def _word(expression: str) -> Column:
 
 def _text(name: str, width: int) -> Column:
     return Column(f"toFixedString({name}, {width})", f"S{width}")
-
-
-def sides_sql() -> str:
-    """How many traces lie on each side."""
-    return f"SELECT side, count() FROM ({traces_sql()}) GROUP BY side"

@@ -13,12 +13,12 @@ import numpy as np
 import orjson
 
 from pml.clickhouse.client import Store
-from pml.clickhouse.training.columns import sides_sql, traces_sql
-from pml.clickhouse.training.reading import LIMITS, Told, read_arrays
+from pml.clickhouse.training.columns import traces_sql
+from pml.clickhouse.training.reading import LIMITS, Pinned, Told, read_columns, read_pinned
 from pml.clickhouse.training.selection import SIDES, Selection
 
 # What the columns are called and mean; a change that a reader would notice raises it.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 def write_npz(store: Store, selection: Selection, file: Path, told: Told = lambda _: None) -> dict[str, Any]:
@@ -33,31 +33,29 @@ def write_npz(store: Store, selection: Selection, file: Path, told: Told = lambd
         QueryError: ClickHouse refuses; the message says why.
         OSError: the file cannot be written.
     """
-    arrays: dict[str, Any] = read_arrays(store, selection, told)
+    pinned, found = read_pinned(store, selection, lambda pinned: read_columns(store, pinned, told))
+    arrays: dict[str, Any] = found
     with _replacing(file) as place, place.open("wb") as stream:
         np.savez_compressed(stream, **arrays)
-    counts = np.bincount(arrays["side"], minlength=len(SIDES)).tolist()
-    columns = {name: array.dtype.str for name, array in arrays.items()}
-    return _with_manifest(file, selection, counts, columns)
+    return _with_manifest(file, pinned, {name: array.dtype.str for name, array in arrays.items()})
 
 
 def write_parquet(
     store: Store, selection: Selection, file: Path, told: Told = lambda _: None
 ) -> dict[str, Any]:
     """One row a trace, its calls nested in it, as ClickHouse itself writes it; else as `write_npz`."""
-    parameters = selection.parameters()
-    with (
-        _replacing(file) as place,
-        place.open("wb") as out,
-        store.stream(traces_sql(), "Parquet", parameters, LIMITS) as pieces,
-    ):
+    with _replacing(file) as place:
+        pinned, _ = read_pinned(store, selection, lambda pinned: _write_rows(store, pinned, place, told))
+    described = store.query(f"DESCRIBE ({traces_sql()})", pinned.selection.parameters(), LIMITS).rows
+    return _with_manifest(file, pinned, {row[0]: row[1] for row in described})
+
+
+def _write_rows(store: Store, pinned: Pinned, place: Path, told: Told) -> None:
+    parameters = pinned.selection.parameters()
+    with place.open("wb") as out, store.stream(traces_sql(), "Parquet", parameters, LIMITS) as pieces:
         for piece in pieces:
             out.write(piece)
             told(len(piece))
-    described = store.query(f"DESCRIBE ({traces_sql()})", parameters, LIMITS).rows
-    counted = dict(store.query(sides_sql(), parameters, LIMITS).rows)
-    counts = [int(counted.get(side, 0)) for side in range(len(SIDES))]
-    return _with_manifest(file, selection, counts, {row[0]: row[1] for row in described})
 
 
 @contextmanager
@@ -71,16 +69,15 @@ def _replacing(file: Path) -> Iterator[Path]:
         place.unlink(missing_ok=True)
 
 
-def _with_manifest(
-    file: Path, selection: Selection, counts: list[int], columns: dict[str, str]
-) -> dict[str, Any]:
+def _with_manifest(file: Path, pinned: Pinned, columns: dict[str, str]) -> dict[str, Any]:
     """What the file is, as `<file>.json` beside it: enough to make it again, and to know that it is it."""
+    counts = pinned.snapshot.sides
     manifest = {
         "format_version": FORMAT_VERSION,
         "file": file.name,
         "blake2b": _hash(file),
         "bytes": file.stat().st_size,
-        "selection": selection.as_dict(),
+        "selection": pinned.selection.as_dict(),
         "traces": sum(counts),
         "sides": dict(zip(SIDES, counts, strict=True)),
         "columns": columns,

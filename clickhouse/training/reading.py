@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ LIMITS = Limits(rows=0, time_s=3600, memory_bytes=8 << 30, result_bytes=0)
 
 Arrays = dict[str, NDArray[Any]]
 Told = Callable[[int], None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,15 @@ class Snapshot:
     last_at: str
     sum: int
     widths: tuple[int, int]
+    sides: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """Traces that go on to be the same: `selection` ends after the last of them, `snapshot` is of them."""
+
+    selection: Selection
+    snapshot: Snapshot
 
 
 def read_arrays(
@@ -65,44 +75,35 @@ def read_arrays(
         StoreUnavailable: the traces changed each time they were read.
         QueryError: ClickHouse refuses; the message says why.
     """
+    return read_pinned(store, selection, lambda pinned: read_columns(store, pinned, told, outcome))[1]
+
+
+def read_pinned(store: Store, selection: Selection, read: Callable[[Pinned], T]) -> tuple[Pinned, T]:
+    """What is read, and of which traces: those that are there when it begins, whatever ends meanwhile.
+
+    Args:
+        read: is asked again where the traces changed under it.
+
+    Raises:
+        StoreUnavailable: the traces changed each time they were read.
+        QueryError: ClickHouse refuses; the message says why.
+    """
     for _ in range(TRIES):
-        before = take_snapshot(store, selection)
-        fixed = replace(selection, until=_pinned(selection.until, before))
-        arrays = _read(store, fixed, before, told, outcome)
-        if take_snapshot(store, fixed) == before:
-            return arrays
+        snapshot = take_snapshot(store, selection)
+        pinned = Pinned(replace(selection, until=_end(selection, snapshot)), snapshot)
+        found = read(pinned)
+        if take_snapshot(store, pinned.selection) == snapshot:
+            return pinned, found
     raise StoreUnavailable("the traces changed while they were read; choose an earlier --until")
 
 
-def take_snapshot(store: Store, selection: Selection) -> Snapshot:
-    """What is there now.
+def read_columns(store: Store, pinned: Pinned, told: Told, outcome: OutcomeScore | None = None) -> Arrays:
+    """The columns of `read_arrays`, of traces that were pinned.
 
     Raises:
         StoreUnavailable, QueryError
     """
-    row = store.query(snapshot_sql(), selection.parameters(), LIMITS).rows[0]
-    traces, calls, last_at, total, session_width, run_width = row
-    widths = (max(1, int(session_width)), max(1, int(run_width)))
-    return Snapshot(int(traces), int(calls), str(last_at), int(total), widths)
-
-
-def count_traces(store: Store, tenant: str, since: str) -> int:
-    """How many runs of a tenant ended at or after `since` (RFC 3339).
-
-    Raises:
-        StoreUnavailable, QueryError
-    """
-    sql = (
-        "SELECT count() FROM traces WHERE tenant = {tenant:String} "
-        "AND ended_at >= parseDateTime64BestEffort({since:String}, 6, 'UTC')"
-    )
-    return int(store.query(sql, {"tenant": tenant, "since": since}, LIMITS).rows[0][0])
-
-
-def _read(
-    store: Store, selection: Selection, snapshot: Snapshot, told: Told, outcome: OutcomeScore | None
-) -> Arrays:
-    session, run = snapshot.widths
+    selection, (session, run) = pinned.selection, pinned.snapshot.widths
     of_traces = trace_columns({"session_id": session, "run_id": run})
     parameters = selection.parameters()
     if outcome is not None:
@@ -116,6 +117,31 @@ def _read(
         **_vocabularies(store, selection, CALL_WORDS, calls=True),
     }
     return {**traces, "offsets": offsets, **calls, **words}
+
+
+def take_snapshot(store: Store, selection: Selection) -> Snapshot:
+    """What is there now.
+
+    Raises:
+        StoreUnavailable, QueryError
+    """
+    row = store.query(snapshot_sql(), selection.parameters(), LIMITS).rows[0]
+    traces, calls, last_at, total, session_width, run_width, *sides = row
+    widths = (max(1, int(session_width)), max(1, int(run_width)))
+    return Snapshot(int(traces), int(calls), str(last_at), int(total), widths, tuple(map(int, sides)))
+
+
+def count_traces(store: Store, tenant: str, since: str) -> int:
+    """How many runs of a tenant ended at or after `since` (RFC 3339).
+
+    Raises:
+        StoreUnavailable, QueryError
+    """
+    sql = (
+        "SELECT count() FROM traces WHERE tenant = {tenant:String} "
+        "AND ended_at >= parseDateTime64BestEffort({since:String}, 6, 'UTC')"
+    )
+    return int(store.query(sql, {"tenant": tenant, "since": since}, LIMITS).rows[0][0])
 
 
 def _columns(
@@ -141,9 +167,9 @@ def _words(store: Store, selection: Selection, expression: str, *, calls: bool) 
     return np.array([row[0] for row in rows], dtype=np.str_)
 
 
-def _pinned(until: str, snapshot: Snapshot) -> str:
-    """The first moment after all that there is, both RFC 3339 in UTC; nothing that ends later is read."""
+def _end(selection: Selection, snapshot: Snapshot) -> str:
+    """The first moment after all that there is, RFC 3339 in UTC; nothing that ends later is read."""
     if snapshot.traces == 0:
-        return until
+        return min(selection.since, selection.until)  # nothing stays nothing, whatever ends later
     moment = np.datetime64(snapshot.last_at.removesuffix("Z"), "us") + np.timedelta64(1, "us")
-    return min(until, f"{moment}Z")
+    return f"{moment}Z"

@@ -1,5 +1,7 @@
 -- One row for each run that has ended, in the order in which they ended in their partition.
 --
+-- What training writes (`priority`) is no column: of the same log a later export is the same.
+--
 -- group  Near-duplicates: the same capability called with the same arguments, in whatever order its tasks ended.
 -- request  What the client said that the user wants; else what the run was for.
 -- side   0 training, 1 validation, 2 test; by group and seed alone, so a trace that is exported again, with
@@ -9,7 +11,7 @@ SELECT
     started_at, ended_at, duration_ms,
     intent, if(q.told = '', intent, q.told) AS request, workflow_type, capability_id,
     success, ifNull(error_type, '') AS error, error_code,
-    exploratory, priority, scores, initial_context,
+    exploratory, scores, initial_context,
     cityHash64(
         capability_id, arraySort(arrayMap(task -> (task.tool, task.args), task_results))
     ) AS group,

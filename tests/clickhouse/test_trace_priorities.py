@@ -53,7 +53,6 @@ def test_each_trace_has_the_priority_that_was_written_for_it_last(store: Store) 
         )
     }
     assert {(row[0], row[1], int(row[2]), row[3]): row[4] for row in rows} == wanted
-    assert read_arrays(store, Selection())["priority"].tolist() == first.tolist()
     listed = run_query(store, "priorities").as_dicts()
     assert [row["priority"] for row in listed] == sorted(first.tolist(), reverse=True)
     assert listed[0]["path"] == "git:git_log"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import chdb
 import numpy as np
 import pytest
 
@@ -16,7 +18,8 @@ from pml.clickhouse.migrate import migrate
 from pml.clickhouse.rows import EVENT_COLUMNS, EVENTS_TABLE
 from pml.clickhouse.training.export import write_npz, write_parquet
 from pml.clickhouse.training.reading import count_traces, read_arrays
-from pml.clickhouse.training.selection import EARLIEST, SIDES, Selection
+from pml.clickhouse.training.selection import EARLIEST, LATEST, SIDES, Selection
+from pml.clickhouse.training.trace_priorities import TraceNames, write_priorities
 from pml.schemas.errors import ConfigurationError, QueryError
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
@@ -24,6 +27,8 @@ from tests.clickhouse.history import History
 pytestmark = pytest.mark.integration
 TOOLS = ("git:git_log", "files:read_file", "files:search")
 SELECTION = Selection(validation=0.2, test=0.3, seed=1)
+Write = Callable[..., dict[str, Any]]
+FILES = pytest.mark.parametrize(("write", "kind"), [(write_npz, "npz"), (write_parquet, "parquet")])
 
 
 @pytest.fixture
@@ -33,9 +38,16 @@ def store(empty_store: Store) -> Store:
     return empty_store
 
 
-def _insert(store: Store, numbers: Iterable[int]) -> None:
-    rows = [row for number in numbers for row in _session(number).rows()]
+def _insert(store: Store, numbers: Iterable[int], later_s: int = 0) -> None:
+    rows = [row for number in numbers for row in _later(_session(number), later_s).rows()]
     store.insert(EVENTS_TABLE, EVENT_COLUMNS, rows)
+
+
+def _later(session: History, seconds: int) -> History:
+    for event in session.events:
+        moment = datetime.fromisoformat(event["occurred_at"]) + timedelta(seconds=seconds)
+        event["occurred_at"] = h.time_of(moment)
+    return session
 
 
 def _session(number: int) -> History:
@@ -165,6 +177,65 @@ def test_the_same_selection_gives_the_same_file(store: Store, tmp_path: Path) ->
     assert set(one["sides"]) == set(SIDES)
     with np.load(tmp_path / "one.npz", allow_pickle=False) as stored:
         assert {name: stored[name].dtype.str for name in stored.files} == one["columns"]
+
+
+def _runs(file: Path) -> list[str]:
+    """Sorted; those that are in the file itself."""
+    if file.suffix == ".npz":
+        with np.load(file) as stored:
+            return sorted(map(bytes.decode, stored["run_id"].tolist()))
+    found = chdb.query(f"SELECT run_id FROM file('{file}', Parquet) ORDER BY run_id", "JSONCompact")
+    return [row[0] for row in json.loads(found.bytes())["data"]]
+
+
+@FILES
+def test_a_manifest_is_enough_to_make_its_file_again(
+    store: Store, tmp_path: Path, write: Write, kind: str
+) -> None:
+    first = write(store, SELECTION, tmp_path / f"first.{kind}")
+    _insert(store, range(40, 45), later_s=60)
+    again = write(store, Selection(**first["selection"]), tmp_path / f"again.{kind}")
+    assert SELECTION.until == LATEST > first["selection"]["until"]
+    assert _runs(tmp_path / f"again.{kind}") == _runs(tmp_path / f"first.{kind}")
+    told = ("traces", "sides", "selection", "columns")
+    assert [again[name] for name in told] == [first[name] for name in told]
+    assert first["traces"] == 40
+
+
+@FILES
+@pytest.mark.parametrize(("later_s", "had"), [(60, 40), (0, 45)])
+def test_a_manifest_counts_what_is_in_the_file_though_runs_end_meanwhile(
+    store: Store, tmp_path: Path, write: Write, kind: str, later_s: int, had: int
+) -> None:
+    more = iter([range(40, 45)])
+
+    def told(size: int) -> None:
+        for numbers in more:
+            _insert(store, numbers, later_s)
+
+    # What a sink brings late ended before the last one that was there; then all is read again.
+    manifest = write(store, SELECTION, tmp_path / f"traces.{kind}", told)
+    assert manifest["traces"] == sum(manifest["sides"].values()) == had
+    assert len(_runs(tmp_path / f"traces.{kind}")) == had
+
+
+@FILES
+def test_a_file_of_nothing_is_nothing_again(store: Store, tmp_path: Path, write: Write, kind: str) -> None:
+    since = h.time_of(h.START + timedelta(seconds=30))
+    manifest = write(store, Selection(since=since), tmp_path / f"traces.{kind}")
+    _insert(store, range(40, 45), later_s=60)
+    again = write(store, Selection(**manifest["selection"]), tmp_path / f"traces.{kind}")
+    assert (manifest["traces"], again["traces"]) == (0, 0)
+
+
+@FILES
+def test_what_training_writes_changes_no_file(store: Store, tmp_path: Path, write: Write, kind: str) -> None:
+    before = write(store, SELECTION, tmp_path / f"before.{kind}")
+    names = TraceNames.of(read_arrays(store, SELECTION))
+    write_priorities(store, names, np.full(len(names), 0.9), h.START)
+    after = write(store, SELECTION, tmp_path / f"after.{kind}")
+    assert "priority" not in before["columns"]
+    assert kind == "parquet" or after["blake2b"] == before["blake2b"]
 
 
 def test_parquet_has_the_same_traces_on_the_same_sides(store: Store, tmp_path: Path) -> None:
