@@ -14,8 +14,9 @@ import orjson
 
 from pml.clickhouse.client import Store
 from pml.clickhouse.training.columns import traces_sql
-from pml.clickhouse.training.reading import LIMITS, Pinned, Told, read_columns, read_pinned
+from pml.clickhouse.training.reading import LIMITS, Arrays, Pinned, Told, read_columns, read_pinned
 from pml.clickhouse.training.selection import SIDES, Selection
+from pml.processors.learning.packed_texts import packed
 
 # What the columns are called and mean; a change that a reader would notice raises it.
 FORMAT_VERSION = 2
@@ -34,7 +35,7 @@ def write_npz(store: Store, selection: Selection, file: Path, told: Told = lambd
         OSError: the file cannot be written.
     """
     pinned, found = read_pinned(store, selection, lambda pinned: read_columns(store, pinned, told))
-    arrays: dict[str, Any] = found
+    arrays: dict[str, Any] = _unpadded(found)
     with _replacing(file) as place, place.open("wb") as stream:
         np.savez_compressed(stream, **arrays)
     return _with_manifest(file, pinned, {name: array.dtype.str for name, array in arrays.items()})
@@ -48,6 +49,14 @@ def write_parquet(
         pinned, _ = read_pinned(store, selection, lambda pinned: _write_rows(store, pinned, place, told))
     described = store.query(f"DESCRIBE ({traces_sql()})", pinned.selection.parameters(), LIMITS).rows
     return _with_manifest(file, pinned, {row[0]: row[1] for row in described})
+
+
+def _unpadded(arrays: Arrays) -> Arrays:
+    """Words as their bytes and where each begins: an array of texts is as wide as the longest, times four."""
+    found: Arrays = {}
+    for name, array in arrays.items():
+        found |= packed(name, array.tolist()) if name.endswith("_words") else {name: array}
+    return found
 
 
 def _write_rows(store: Store, pinned: Pinned, place: Path, told: Told) -> None:

@@ -23,6 +23,7 @@ from pml.clickhouse.training.columns import (
 )
 from pml.clickhouse.training.outcome_score import SCORED, OutcomeScore
 from pml.clickhouse.training.selection import Selection
+from pml.processors.learning.packed_texts import text_array
 from pml.schemas.errors import StoreUnavailable
 
 # A run that is tried again while it is read changes what was selected; that is rare and short.
@@ -65,7 +66,7 @@ def read_arrays(
     """The columns of a training set (docs/guide/training-set.md), those of traces and those of calls.
 
     Trace i has the calls `offsets[i]` to `offsets[i + 1]`. A column of words has numbers; `<name>_words` is
-    what they stand for. Runs that end while this reads are not in it.
+    what they stand for, each as long as it is (StringDType). Runs that end while this reads are not in it.
 
     Args:
         told: called with the bytes of each piece that was read.
@@ -162,9 +163,9 @@ def _vocabularies(store: Store, selection: Selection, words: Mapping[str, str], 
     return {f"{name}_words": _words(store, selection, column, calls=calls) for name, column in words.items()}
 
 
-def _words(store: Store, selection: Selection, expression: str, *, calls: bool) -> NDArray[np.str_]:
+def _words(store: Store, selection: Selection, expression: str, *, calls: bool) -> NDArray[Any]:
     rows = store.query(words_sql(expression, calls=calls), selection.parameters(), LIMITS).rows
-    return np.array([row[0] for row in rows], dtype=np.str_)
+    return text_array([row[0] for row in rows])
 
 
 def _end(selection: Selection, snapshot: Snapshot) -> str:

@@ -19,9 +19,9 @@ ROWS_AT_ONCE = 20_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TraceNames:
-    """The names of traces as columns: `tenant` str, `session_id` and `run_id` bytes, `epoch` uint64."""
+    """The names of traces as columns: `tenant` texts, `session_id` and `run_id` bytes, `epoch` uint64."""
 
-    tenant: NDArray[np.str_]
+    tenant: NDArray[Any]
     session_id: NDArray[np.bytes_]
     epoch: NDArray[np.uint64]
     run_id: NDArray[np.bytes_]

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.dtypes import StringDType
 from numpy.typing import NDArray
 
 
@@ -29,3 +30,8 @@ def unpacked(name: str, arrays: Mapping[str, NDArray[Any]]) -> tuple[str, ...]:
     """
     told, offsets = arrays[f"{name}_bytes"].tobytes(), arrays[f"{name}_offsets"].tolist()
     return tuple(told[start:end].decode() for start, end in pairwise(offsets))
+
+
+def text_array(texts: Sequence[str]) -> NDArray[Any]:
+    """StringDType: each takes what it is long; NumPy's `str` pads all to the longest, times four."""
+    return np.array(texts, dtype=StringDType())

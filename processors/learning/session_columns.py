@@ -123,7 +123,7 @@ def _visible(columns: Columns, runs: Places, starts: Places) -> tuple[tuple[str,
     name = "request" if "request" in columns else "intent"  # files of before have no requests
     words = columns[f"{name}_words"]
     before = np.roll(columns[name][runs], 1)
-    told = words[before] != ""
+    told = (words != "")[before]
     told[starts] = False
     used, rows = np.unique(before[told], return_inverse=True)
     visible = np.full(len(runs), NO_TEXT, dtype=np.int64)

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from pml.processors.learning.known_sessions import KnownSession
 
+# Padded, or each as long as it is: the same texts have the same hash.
+TEXTS = ("U", "T")
 _WRITTEN = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
 
 
@@ -27,7 +29,7 @@ def data_hash(
     """
     found = blake2b(digest_size=16)
     for name, column in columns.items():
-        told = "\0".join(column.tolist()).encode() if column.dtype.kind == "U" else column.tobytes()
+        told = "\0".join(column.tolist()).encode() if column.dtype.kind in TEXTS else column.tobytes()
         found.update(f"{name}:{len(told)}:".encode() + told)
     found.update(orjson.dumps(known, option=_WRITTEN))
     for session in values:

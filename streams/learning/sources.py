@@ -20,6 +20,7 @@ from pml.clickhouse.training.trace_priorities import TraceNames
 from pml.processors.discovery.documents import tool_document
 from pml.processors.discovery.library import Library
 from pml.processors.learning.known_sessions import KnownSession, Schemas
+from pml.processors.learning.packed_texts import text_array, unpacked
 from pml.processors.learning.path_success import path_ids
 from pml.processors.learning.session_columns import session_names, sessions_of
 from pml.processors.learning.sessions import Sessions
@@ -145,7 +146,8 @@ def from_file(file: Path, known: Known, tenant: str) -> Source:
     needed = {*COLUMNS, _TENANTS}
     try:
         with np.load(file, allow_pickle=False) as stored:
-            columns = {name: stored[name] for name in (*needed, *LATER) if name in {*needed, *stored}}
+            there = {*needed, *stored, *(name.removesuffix("_bytes") for name in stored)}
+            columns = {name: _column(stored, name) for name in (*needed, *LATER) if name in there}
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be read: {error.strerror or error}") from None
     except (ValueError, KeyError, zipfile.BadZipFile) as error:
@@ -153,6 +155,18 @@ def from_file(file: Path, known: Known, tenant: str) -> Source:
             f"{file} is no training set: {error}; write one with `pml export traces traces.npz`"
         ) from None
     return _source(of_tenant(columns, tenant), known, {"from": file.name, "tenant": tenant})
+
+
+def _column(stored: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
+    """A column of a file; words are packed, in a file that an earlier release wrote they are padded.
+
+    Raises:
+        KeyError: it is not there.
+        ValueError: the words are no UTF-8.
+    """
+    if name in stored or not name.endswith("_words"):
+        return stored[name]
+    return text_array(unpacked(name, stored))
 
 
 def of_tenant(columns: Columns, tenant: str) -> Columns:

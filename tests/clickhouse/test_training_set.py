@@ -20,15 +20,17 @@ from pml.clickhouse.training.export import write_npz, write_parquet
 from pml.clickhouse.training.reading import count_traces, read_arrays
 from pml.clickhouse.training.selection import EARLIEST, LATEST, SIDES, Selection
 from pml.clickhouse.training.trace_priorities import TraceNames, write_priorities
+from pml.processors.learning.packed_texts import unpacked
 from pml.schemas.errors import ConfigurationError, QueryError
+from pml.streams.learning.sources import Known, from_file, from_store
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
 
 pytestmark = pytest.mark.integration
 TOOLS = ("git:git_log", "files:read_file", "files:search")
 SELECTION = Selection(validation=0.2, test=0.3, seed=1)
-Write = Callable[..., dict[str, Any]]
-FILES = pytest.mark.parametrize(("write", "kind"), [(write_npz, "npz"), (write_parquet, "parquet")])
+WRITERS: dict[str, Callable[..., dict[str, Any]]] = {"npz": write_npz, "parquet": write_parquet}
+FILES = pytest.mark.parametrize("kind", WRITERS)
 
 
 @pytest.fixture
@@ -189,12 +191,10 @@ def _runs(file: Path) -> list[str]:
 
 
 @FILES
-def test_a_manifest_is_enough_to_make_its_file_again(
-    store: Store, tmp_path: Path, write: Write, kind: str
-) -> None:
-    first = write(store, SELECTION, tmp_path / f"first.{kind}")
+def test_a_manifest_is_enough_to_make_its_file_again(store: Store, tmp_path: Path, kind: str) -> None:
+    first = WRITERS[kind](store, SELECTION, tmp_path / f"first.{kind}")
     _insert(store, range(40, 45), later_s=60)
-    again = write(store, Selection(**first["selection"]), tmp_path / f"again.{kind}")
+    again = WRITERS[kind](store, Selection(**first["selection"]), tmp_path / f"again.{kind}")
     assert SELECTION.until == LATEST > first["selection"]["until"]
     assert _runs(tmp_path / f"again.{kind}") == _runs(tmp_path / f"first.{kind}")
     told = ("traces", "sides", "selection", "columns")
@@ -205,7 +205,7 @@ def test_a_manifest_is_enough_to_make_its_file_again(
 @FILES
 @pytest.mark.parametrize(("later_s", "had"), [(60, 40), (0, 45)])
 def test_a_manifest_counts_what_is_in_the_file_though_runs_end_meanwhile(
-    store: Store, tmp_path: Path, write: Write, kind: str, later_s: int, had: int
+    store: Store, tmp_path: Path, kind: str, later_s: int, had: int
 ) -> None:
     more = iter([range(40, 45)])
 
@@ -214,28 +214,53 @@ def test_a_manifest_counts_what_is_in_the_file_though_runs_end_meanwhile(
             _insert(store, numbers, later_s)
 
     # What a sink brings late ended before the last one that was there; then all is read again.
-    manifest = write(store, SELECTION, tmp_path / f"traces.{kind}", told)
+    manifest = WRITERS[kind](store, SELECTION, tmp_path / f"traces.{kind}", told)
     assert manifest["traces"] == sum(manifest["sides"].values()) == had
     assert len(_runs(tmp_path / f"traces.{kind}")) == had
 
 
 @FILES
-def test_a_file_of_nothing_is_nothing_again(store: Store, tmp_path: Path, write: Write, kind: str) -> None:
+def test_a_file_of_nothing_is_nothing_again(store: Store, tmp_path: Path, kind: str) -> None:
     since = h.time_of(h.START + timedelta(seconds=30))
-    manifest = write(store, Selection(since=since), tmp_path / f"traces.{kind}")
+    manifest = WRITERS[kind](store, Selection(since=since), tmp_path / f"traces.{kind}")
     _insert(store, range(40, 45), later_s=60)
-    again = write(store, Selection(**manifest["selection"]), tmp_path / f"traces.{kind}")
+    again = WRITERS[kind](store, Selection(**manifest["selection"]), tmp_path / f"traces.{kind}")
     assert (manifest["traces"], again["traces"]) == (0, 0)
 
 
 @FILES
-def test_what_training_writes_changes_no_file(store: Store, tmp_path: Path, write: Write, kind: str) -> None:
-    before = write(store, SELECTION, tmp_path / f"before.{kind}")
+def test_what_training_writes_changes_no_file(store: Store, tmp_path: Path, kind: str) -> None:
+    before = WRITERS[kind](store, SELECTION, tmp_path / f"before.{kind}")
     names = TraceNames.of(read_arrays(store, SELECTION))
     write_priorities(store, names, np.full(len(names), 0.9), h.START)
-    after = write(store, SELECTION, tmp_path / f"after.{kind}")
+    after = WRITERS[kind](store, SELECTION, tmp_path / f"after.{kind}")
     assert "priority" not in before["columns"]
     assert kind == "parquet" or after["blake2b"] == before["blake2b"]
+
+
+def test_one_long_word_does_not_make_the_others_long(store: Store, tmp_path: Path) -> None:
+    session = History("ses_long", 0, 90_000, 90_000)
+    session.add(h.run_started(request="long " * 2_000), "run_long")
+    session.add(h.run_completed(), "run_long")
+    session.insert(store)
+    words = read_arrays(store, SELECTION)["request_words"]
+    assert len(words) > 5
+    assert words.nbytes + sum(map(len, words.tolist())) < 4 * 10_000
+    write_npz(store, SELECTION, tmp_path / "traces.npz")
+    with np.load(tmp_path / "traces.npz") as stored:
+        assert list(unpacked("request_words", stored)) == words.tolist()
+        assert max(stored[name].nbytes for name in stored) < 2 * 10_000
+
+
+def test_a_model_of_a_file_saw_what_one_of_the_store_saw(store: Store, tmp_path: Path) -> None:
+    write_npz(store, Selection(tenant="local"), tmp_path / "traces.npz")
+    found = from_file(tmp_path / "traces.npz", Known(), "local").sessions
+    wanted = from_store(store, Selection(tenant="local"), Known()).sessions
+    assert found.traces.items.tolist() == wanted.traces.items.tolist()
+    assert (found.texts, found.vocabulary.names) == (wanted.texts, wanted.vocabulary.names)
+    assert found.calls is not None
+    assert wanted.calls is not None
+    assert found.calls.pattern_words == wanted.calls.pattern_words
 
 
 def test_parquet_has_the_same_traces_on_the_same_sides(store: Store, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pml.processors.discovery.library import Library
 from pml.processors.learning.argument_sources import ArgumentSources
 from pml.processors.learning.known_sessions import KnownSession
 from pml.processors.learning.learners import ATTENTIVE, LEARNERS, USUAL
+from pml.processors.learning.packed_texts import text_array
 from pml.processors.learning.scene import Past
 from pml.processors.memory.embedding import HashedNgrams
 from pml.schemas.errors import ConfigurationError
@@ -112,6 +113,8 @@ def test_the_hash_of_the_data_covers_all_that_training_sees(tmp_path: Path) -> N
     told = replace(told, contained={"cap_a": ["mail:send"]})
     sources.append(from_file(write_export(tmp_path / "t.npz"), told, "local"))
     assert len({source.about["hash"] for source in sources}) == len(sources)
+    padded, packed = np.array(["a", "long"]), text_array(["a", "long"])
+    assert data_hash({"words": padded}, {}, ()) == data_hash({"words": packed}, {}, ())
     empty = data_hash({}, {}, ())
     assert empty != data_hash({}, {}, (KnownSession((Past("a:b", {"x": 1}, None),), ("",), 0),))
 
