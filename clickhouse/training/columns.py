@@ -8,6 +8,8 @@ from importlib.resources import files
 
 import numpy as np
 
+from pml.clickhouse.training.selection import Split
+
 # Words that repeat: each is a number in the columns, and a place in its vocabulary.
 TRACE_WORDS = {
     "tenant": "tenant",
@@ -34,9 +36,11 @@ class Column:
     dtype: str
 
 
-def traces_sql() -> str:
+def traces_sql(split: Split = "groups") -> str:
     """One row for each trace; what `--to parquet` writes as it is."""
-    return (files("pml.clickhouse") / "training" / "traces.sql").read_text("utf-8")
+    if split == "groups":
+        return _sql("traces.sql")
+    return f"{_sql('left_out.sql')} FROM ({_sql('traces.sql')}) ORDER BY partition, log_offset, run_id"
 
 
 def trace_columns(widths: Mapping[str, int]) -> dict[str, Column]:
@@ -71,12 +75,12 @@ def call_columns() -> dict[str, Column]:
     }
 
 
-def columns_sql(columns: Mapping[str, Column], *, calls: bool) -> str:
-    """The columns of all traces, or of all their calls."""
+def columns_sql(columns: Mapping[str, Column], split: Split = "groups", *, calls: bool) -> str:
+    """The columns of all traces, or of all their calls, which lie on no side of their own."""
     wanted = ", ".join(f"{column.expression} AS `{name}_`" for name, column in columns.items())
     joined = "ARRAY JOIN tasks AS task, arrayEnumerate(tasks) AS place" if calls else ""
     last = ", place" if calls else ""
-    return f"SELECT {wanted} FROM ({traces_sql()}) {joined} ORDER BY partition, log_offset, run_id{last}"
+    return f"SELECT {wanted} FROM ({traces_sql(split)}) {joined} ORDER BY partition, log_offset, run_id{last}"
 
 
 def words_sql(expression: str, *, calls: bool) -> str:
@@ -90,14 +94,27 @@ def snapshot_sql() -> str:
     return (
         "SELECT count(), sum(length(tasks)), max(ended_at), "
         "sum(cityHash64(tenant, session_id, epoch, run_id, log_offset)), "
-        "max(length(session_id)), max(length(run_id)), "
-        f"countIf(side = 0), countIf(side = 1), countIf(side = 2) FROM ({traces_sql()})"
+        f"max(length(session_id)), max(length(run_id)) FROM ({traces_sql()})"
     )
+
+
+def cut_sql() -> str:
+    """When the trace at this place ended, in the order of time."""
+    return f"SELECT ended_at FROM ({traces_sql()}) ORDER BY ended_at LIMIT 1 OFFSET {{place:UInt64}}"
+
+
+def sides_sql(split: Split) -> str:
+    """How many traces lie on each side."""
+    return f"SELECT side, count() FROM ({traces_sql(split)}) GROUP BY side"
 
 
 def record_dtype(columns: Mapping[str, Column]) -> np.dtype[np.void]:
     """A row as ClickHouse writes it in the format RowBinary, where every column has a fixed width."""
     return np.dtype([(name, column.dtype) for name, column in columns.items()])
+
+
+def _sql(name: str) -> str:
+    return (files("pml.clickhouse") / "training" / name).read_text("utf-8")
 
 
 def _word(expression: str) -> Column:

@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 
 from pml.clickhouse.client import Store
-from pml.clickhouse.training.columns import traces_sql
+from pml.clickhouse.training.columns import sides_sql, traces_sql
 from pml.clickhouse.training.reading import LIMITS, Arrays, Pinned, Told, read_columns, read_pinned
 from pml.clickhouse.training.selection import SIDES, Selection
 from pml.processors.learning.packed_texts import packed
@@ -38,7 +38,8 @@ def write_npz(store: Store, selection: Selection, file: Path, told: Told = lambd
     arrays: dict[str, Any] = _unpadded(found)
     with _replacing(file) as place, place.open("wb") as stream:
         np.savez_compressed(stream, **arrays)
-    return _with_manifest(file, pinned, {name: array.dtype.str for name, array in arrays.items()})
+    counts = np.bincount(found["side"], minlength=len(SIDES)).tolist()
+    return _with_manifest(file, pinned, counts, {name: array.dtype.str for name, array in arrays.items()})
 
 
 def write_parquet(
@@ -46,9 +47,9 @@ def write_parquet(
 ) -> dict[str, Any]:
     """One row a trace, its calls nested in it, as ClickHouse itself writes it; else as `write_npz`."""
     with _replacing(file) as place:
-        pinned, _ = read_pinned(store, selection, lambda pinned: _write_rows(store, pinned, place, told))
-    described = store.query(f"DESCRIBE ({traces_sql()})", pinned.selection.parameters(), LIMITS).rows
-    return _with_manifest(file, pinned, {row[0]: row[1] for row in described})
+        pinned, counts = read_pinned(store, selection, lambda pinned: _write_rows(store, pinned, place, told))
+    described = store.query(f"DESCRIBE ({traces_sql()})", pinned.parameters(), LIMITS).rows
+    return _with_manifest(file, pinned, counts, {row[0]: row[1] for row in described})
 
 
 def _unpadded(arrays: Arrays) -> Arrays:
@@ -59,12 +60,15 @@ def _unpadded(arrays: Arrays) -> Arrays:
     return found
 
 
-def _write_rows(store: Store, pinned: Pinned, place: Path, told: Told) -> None:
-    parameters = pinned.selection.parameters()
-    with place.open("wb") as out, store.stream(traces_sql(), "Parquet", parameters, LIMITS) as pieces:
+def _write_rows(store: Store, pinned: Pinned, place: Path, told: Told) -> list[int]:
+    """How many are on each side."""
+    split, parameters = pinned.selection.split, pinned.parameters()
+    with place.open("wb") as out, store.stream(traces_sql(split), "Parquet", parameters, LIMITS) as pieces:
         for piece in pieces:
             out.write(piece)
             told(len(piece))
+    counted = dict(store.query(sides_sql(split), parameters, LIMITS).rows)
+    return [int(counted.get(side, 0)) for side in range(len(SIDES))]
 
 
 @contextmanager
@@ -78,15 +82,15 @@ def _replacing(file: Path) -> Iterator[Path]:
         place.unlink(missing_ok=True)
 
 
-def _with_manifest(file: Path, pinned: Pinned, columns: dict[str, str]) -> dict[str, Any]:
+def _with_manifest(file: Path, pinned: Pinned, counts: list[int], columns: dict[str, str]) -> dict[str, Any]:
     """What the file is, as `<file>.json` beside it: enough to make it again, and to know that it is it."""
-    counts = pinned.snapshot.sides
     manifest = {
         "format_version": FORMAT_VERSION,
         "file": file.name,
         "blake2b": _hash(file),
         "bytes": file.stat().st_size,
         "selection": pinned.selection.as_dict(),
+        "cuts": dict(pinned.cuts),
         "traces": sum(counts),
         "sides": dict(zip(SIDES, counts, strict=True)),
         "columns": columns,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from pml.clickhouse.training.columns import (
     Column,
     call_columns,
     columns_sql,
+    cut_sql,
     record_dtype,
     snapshot_sql,
     trace_columns,
@@ -24,6 +25,7 @@ from pml.clickhouse.training.columns import (
 from pml.clickhouse.training.outcome_score import SCORED, OutcomeScore
 from pml.clickhouse.training.selection import Selection
 from pml.processors.learning.packed_texts import text_array
+from pml.processors.learning.time_cut import first_late
 from pml.schemas.errors import StoreUnavailable
 
 # A run that is tried again while it is read changes what was selected; that is rare and short.
@@ -45,15 +47,22 @@ class Snapshot:
     last_at: str
     sum: int
     widths: tuple[int, int]
-    sides: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """Traces that go on to be the same: `selection` ends after the last of them, `snapshot` is of them."""
+    """Traces that go on to be the same: `selection` ends after the last of them, `snapshot` is of them.
+
+    `cuts` say where `validation_from` and `test_from` are in a split by time, RFC 3339.
+    """
 
     selection: Selection
     snapshot: Snapshot
+    cuts: Mapping[str, str] = field(default_factory=dict)
+
+    def parameters(self) -> dict[str, Any]:
+        """For the queries of a training set."""
+        return {**self.selection.parameters(), **self.cuts}
 
 
 def read_arrays(
@@ -91,9 +100,10 @@ def read_pinned(store: Store, selection: Selection, read: Callable[[Pinned], T])
     """
     for _ in range(TRIES):
         snapshot = take_snapshot(store, selection)
-        pinned = Pinned(replace(selection, until=_end(selection, snapshot)), snapshot)
+        fixed = replace(selection, until=_end(selection, snapshot))
+        pinned = Pinned(fixed, snapshot, _cuts(store, fixed, snapshot.traces))
         found = read(pinned)
-        if take_snapshot(store, pinned.selection) == snapshot:
+        if take_snapshot(store, fixed) == snapshot:
             return pinned, found
     raise StoreUnavailable("the traces changed while they were read; choose an earlier --until")
 
@@ -106,12 +116,14 @@ def read_columns(store: Store, pinned: Pinned, told: Told, outcome: OutcomeScore
     """
     selection, (session, run) = pinned.selection, pinned.snapshot.widths
     of_traces = trace_columns({"session_id": session, "run_id": run})
-    parameters = selection.parameters()
+    parameters = pinned.parameters()
     if outcome is not None:
         of_traces[SCORED] = outcome.column()
     scoring = {} if outcome is None else outcome.parameters()
-    traces = _columns(store, parameters | scoring, of_traces, told, calls=False)
-    calls = _columns(store, parameters, call_columns(), told, calls=True)
+    traces_query = columns_sql(of_traces, selection.split, calls=False)
+    traces = _columns(store, traces_query, parameters | scoring, of_traces, told)
+    of_calls = call_columns()
+    calls = _columns(store, columns_sql(of_calls, calls=True), parameters, of_calls, told)
     offsets = np.concatenate(([0], np.cumsum(traces.pop("calls"))))
     words = {
         **_vocabularies(store, selection, TRACE_WORDS, calls=False),
@@ -127,9 +139,9 @@ def take_snapshot(store: Store, selection: Selection) -> Snapshot:
         StoreUnavailable, QueryError
     """
     row = store.query(snapshot_sql(), selection.parameters(), LIMITS).rows[0]
-    traces, calls, last_at, total, session_width, run_width, *sides = row
+    traces, calls, last_at, total, session_width, run_width = row
     widths = (max(1, int(session_width)), max(1, int(run_width)))
-    return Snapshot(int(traces), int(calls), str(last_at), int(total), widths, tuple(map(int, sides)))
+    return Snapshot(int(traces), int(calls), str(last_at), int(total), widths)
 
 
 def count_traces(store: Store, tenant: str, since: str) -> int:
@@ -146,11 +158,10 @@ def count_traces(store: Store, tenant: str, since: str) -> int:
 
 
 def _columns(
-    store: Store, parameters: Mapping[str, Any], columns: Mapping[str, Column], told: Told, *, calls: bool
+    store: Store, sql: str, parameters: Mapping[str, Any], columns: Mapping[str, Column], told: Told
 ) -> Arrays:
     dtype = record_dtype(columns)
     read = bytearray()
-    sql = columns_sql(columns, calls=calls)
     with store.stream(sql, "RowBinary", parameters, LIMITS) as pieces:
         for piece in pieces:
             read += piece
@@ -166,6 +177,17 @@ def _vocabularies(store: Store, selection: Selection, words: Mapping[str, str], 
 def _words(store: Store, selection: Selection, expression: str, *, calls: bool) -> NDArray[Any]:
     rows = store.query(words_sql(expression, calls=calls), selection.parameters(), LIMITS).rows
     return text_array([row[0] for row in rows])
+
+
+def _cuts(store: Store, selection: Selection, traces: int) -> dict[str, str]:
+    if selection.split != "time" or traces == 0:
+        return {}
+    late = {"validation_from": selection.validation + selection.test, "test_from": selection.test}
+    return {name: _cut(store, selection, first_late(traces, share)) for name, share in late.items() if share}
+
+
+def _cut(store: Store, selection: Selection, place: int) -> str:
+    return str(store.query(cut_sql(), {**selection.parameters(), "place": place}, LIMITS).rows[0][0])
 
 
 def _end(selection: Selection, snapshot: Snapshot) -> str:

@@ -5,7 +5,7 @@
 -- group  Near-duplicates: the same capability called with the same arguments, in whatever order its tasks ended.
 -- request  What the client said that the user wants; else what the run was for.
 -- side   0 training, 1 validation, 2 test; by group and seed alone, so a trace that is exported again, with
---        others that came since, lies where it lay.
+--        others that came since, lies where it lay. By session and seed, or by time, where that is the split.
 SELECT
     r.tenant AS tenant, r.session_id AS session_id, r.epoch AS epoch, r.run_id AS run_id, partition, log_offset,
     started_at, ended_at, duration_ms,
@@ -15,10 +15,20 @@ SELECT
     cityHash64(
         capability_id, arraySort(arrayMap(task -> (task.tool, task.args), task_results))
     ) AS group,
-    toUInt8(multiIf(
-        cityHash64(group, toInt64({seed:Int64})) / 18446744073709551616. < {test:Float64}, 2,
-        cityHash64(group, toInt64({seed:Int64})) / 18446744073709551616. < {test:Float64} + {validation:Float64}, 1,
-        0
+    toUInt8(if({split:String} = 'time',
+        multiIf(
+            ended_at >= parseDateTime64BestEffort({test_from:String}, 6, 'UTC'), 2,
+            ended_at >= parseDateTime64BestEffort({validation_from:String}, 6, 'UTC'), 1,
+            0
+        ),
+        multiIf(
+            (cityHash64(
+                if({split:String} = 'sessions', cityHash64(r.tenant, r.session_id, r.epoch), group),
+                toInt64({seed:Int64})
+            ) / 18446744073709551616. AS drawn) < {test:Float64}, 2,
+            drawn < {test:Float64} + {validation:Float64}, 1,
+            0
+        )
     )) AS side,
     task_results AS tasks
 FROM traces AS r

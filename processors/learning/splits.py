@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pml.processors.learning.compiled import compiled
+from pml.processors.learning.time_cut import first_late
 
 Column = NDArray[np.int64]
 Sides = NDArray[np.int8]
@@ -46,7 +47,7 @@ def by_time(groups: Column, times_ms: Column, test_share: float) -> Sides:
     count = len(times_ms)
     if count == 0:
         return np.zeros(0, dtype=np.int8)
-    cut = np.sort(times_ms)[min(count - 1, int(np.ceil(count * (1 - test_share))))]
+    cut = np.sort(times_ms)[first_late(count, test_share)]
     names, of = np.unique(groups, return_inverse=True)
     first = np.full(len(names), np.iinfo(np.int64).max)
     np.minimum.at(first, of, times_ms)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="What was recorded, as files for training models of your own.")
 FORMATS = ("npz", "parquet")
+# That of `pml.clickhouse.training.selection`, which a command imports when it runs.
+Split = Literal["groups", "sessions", "time"]
 Moment = Annotated[str | None, typer.Option(metavar="TIME", help="RFC 3339; without a zone it is UTC.")]
 
 
@@ -32,19 +34,22 @@ def traces(
     since: Moment = None,
     until: Moment = None,
     tenant: Annotated[str | None, typer.Option(help="Only its traces; else those of all.")] = None,
-    validation: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of the groups to validate on.")
-    ] = 0.1,
-    test: Annotated[float, typer.Option(min=0, max=1, help="Share of the groups to test on.")] = 0.2,
-    seed: Annotated[int, typer.Option(help="Which groups these are.")] = 0,
+    validation: Annotated[float, typer.Option(min=0, max=1, help="Share of the split to validate on.")] = 0.1,
+    test: Annotated[float, typer.Option(min=0, max=1, help="Share of the split to test on.")] = 0.2,
+    seed: Annotated[int, typer.Option(help="Which groups or sessions these are.")] = 0,
+    split: Annotated[
+        Split, typer.Option(help="What lies on one side: groups of near-duplicates, sessions, or a time.")
+    ] = "groups",
     json: Json = False,
 ) -> None:
     """Write every run that has ended, with its calls, to a file, and FILE.json, which says what is in it.
 
-    Near-duplicates (the same capability with the same arguments) lie on one side of the split.
+    Near-duplicates (the same capability with the same arguments) lie on one side of the split; with
+    `--split sessions` or `--split time` the runs of a session do, too.
 
     Examples: pml export traces traces.npz · pml export traces traces.parquet --since 2026-11-01 ·
-    pml export traces traces.npz --until 2026-11-20T12:00:00Z --test 0.3 --seed 7 --json
+    pml export traces traces.npz --until 2026-11-20T12:00:00Z --test 0.3 --seed 7 --json ·
+    pml export traces traces.npz --split time
     """
     from pml.clickhouse.training.selection import EARLIEST, LATEST, Selection
 
@@ -56,12 +61,13 @@ def traces(
         validation,
         test,
         seed,
+        split,
     )
     manifest = _written(kind, selection, file)
     if json:
         print_json(manifest)
     else:
-        sides = ", ".join(f"{count} {side}" for side, count in manifest["sides"].items())
+        sides = ", ".join(f"{count} {side.replace('_', ' ')}" for side, count in manifest["sides"].items())
         note(f"{manifest['traces']} traces ({sides}) in {file}, {manifest['bytes']} bytes; see {file}.json")
 
 

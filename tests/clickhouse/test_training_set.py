@@ -18,9 +18,10 @@ from pml.clickhouse.migrate import migrate
 from pml.clickhouse.rows import EVENT_COLUMNS, EVENTS_TABLE
 from pml.clickhouse.training.export import write_npz, write_parquet
 from pml.clickhouse.training.reading import count_traces, read_arrays
-from pml.clickhouse.training.selection import EARLIEST, LATEST, SIDES, Selection
+from pml.clickhouse.training.selection import EARLIEST, LATEST, SIDES, Selection, Split
 from pml.clickhouse.training.trace_priorities import TraceNames, write_priorities
 from pml.processors.learning.packed_texts import unpacked
+from pml.processors.learning.splits import LEFT_OUT, TEST, TRAINING, by_time, leaks
 from pml.schemas.errors import ConfigurationError, QueryError
 from pml.streams.learning.sources import Known, from_file, from_store
 from tests.clickhouse import history as h
@@ -151,6 +152,85 @@ def test_the_seed_and_the_shares_decide_about_the_sides(store: Store) -> None:
     assert not read_arrays(store, Selection(validation=0, test=0))["side"].any()
 
 
+@pytest.fixture
+def conversations(empty_store: Store) -> Store:
+    """Sessions of three runs that overlap in time; of a run there are near-duplicates in other sessions."""
+    migrate(empty_store)
+    rows = [row for number in range(40) for row in _later(_conversation(number), 5 * number).rows()]
+    empty_store.insert(EVENTS_TABLE, EVENT_COLUMNS, rows)
+    return empty_store
+
+
+def _conversation(number: int) -> History:
+    session = History(f"ses_{number:03}", number % 3, 1000 * number, 1000 * number)
+    for turn in range(3):
+        kind = 7 if number % 5 == 4 and turn == 1 else 3 * number + turn
+        session.add(h.run_started(capability_id=f"cap_{kind % 6}"), f"run_{turn}")
+        session.add(h.completed("n0", arguments={"of": kind}), f"run_{turn}")
+        session.add(h.run_completed(), f"run_{turn}")
+    return session
+
+
+def _leaking(arrays: dict[str, Any]) -> tuple[int, int]:
+    """How many sessions, and how many groups, lie on two sides."""
+    sides = np.where(arrays["side"] == SIDES.index("left_out"), LEFT_OUT, arrays["side"].astype(np.int64))
+    sessions = np.unique(arrays["session_id"], return_inverse=True)[1]
+    return len(leaks(sessions, sides)), len(leaks(arrays["group"].view(np.int64), sides))
+
+
+@pytest.mark.parametrize("split", ["sessions", "time"])
+def test_no_session_and_no_near_duplicate_lies_on_two_sides(conversations: Store, split: Split) -> None:
+    assert _leaking(read_arrays(conversations, SELECTION))[0] > 0
+    arrays = read_arrays(conversations, replace(SELECTION, split=split))
+    assert _leaking(arrays) == (0, 0)
+    counts = np.bincount(arrays["side"], minlength=4)
+    assert counts.min() > 0
+    assert counts[3] < counts[:3].sum() / 4
+
+
+def test_a_split_by_time_tests_on_what_ended_last(conversations: Store) -> None:
+    arrays = read_arrays(conversations, replace(SELECTION, split="time"))
+    ended = [arrays["ended_at_us"][arrays["side"] == side] for side in range(3)]
+    assert ended[0].max() < ended[1].min() <= ended[1].max() < ended[2].min()
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.999])
+def test_the_store_splits_by_time_as_the_core_does(conversations: Store, share: float) -> None:
+    selection = Selection(validation=0, test=share, split="time")
+    arrays = read_arrays(conversations, selection)
+    sessions = np.unique(arrays["session_id"], return_inverse=True)[1].astype(np.int64)
+    wanted = [by_time(of, arrays["ended_at_us"], share) for of in (arrays["group"].view(np.int64), sessions)]
+    told = {TRAINING: 0, TEST: 2, LEFT_OUT: 3}
+    assert arrays["side"].tolist() == [told[side] for side in np.minimum(*wanted).tolist()]
+
+
+def test_a_split_by_time_may_keep_nothing_for_the_end(conversations: Store) -> None:
+    assert not read_arrays(conversations, Selection(validation=0, test=0, split="time"))["side"].any()
+    sides = read_arrays(conversations, Selection(validation=0.3, test=0, split="time"))["side"]
+    assert set(sides.tolist()) == {0, 1, 3}
+    assert len(read_arrays(conversations, Selection(tenant="nobody", split="time"))["side"]) == 0
+
+
+@pytest.mark.parametrize("split", ["sessions", "time"])
+def test_both_formats_have_the_split_of_their_manifest(
+    conversations: Store, tmp_path: Path, split: Split
+) -> None:
+    asked = replace(SELECTION, split=split)
+    one = write_npz(conversations, asked, tmp_path / "traces.npz")
+    _insert(conversations, range(50, 55), later_s=600)
+    again = Selection(**one["selection"])
+    assert again.split == split
+    other = write_parquet(conversations, again, tmp_path / "traces.parquet")
+    assert (other["sides"], other["cuts"], other["selection"]) == (
+        one["sides"],
+        one["cuts"],
+        one["selection"],
+    )
+    assert list(one["cuts"]) == (["validation_from", "test_from"] if split == "time" else [])
+    with np.load(tmp_path / "traces.npz") as stored:
+        assert np.bincount(stored["side"], minlength=4).tolist() == [*one["sides"].values()]
+
+
 def test_a_selection_has_what_ended_in_its_time_of_its_tenant(store: Store) -> None:
     ended = sorted({row[0] for row in store.query("SELECT ended_at FROM traces").rows})
     first = read_arrays(store, Selection(until=ended[1]))
@@ -268,7 +348,7 @@ def test_parquet_has_the_same_traces_on_the_same_sides(store: Store, tmp_path: P
     manifest = write_parquet(store, SELECTION, tmp_path / "traces.parquet", pieces.append)
     content = (tmp_path / "traces.parquet").read_bytes()
     assert (content[:4], content[-4:], sum(pieces)) == (b"PAR1", b"PAR1", len(content))
-    counts = np.bincount(read_arrays(store, SELECTION)["side"], minlength=3).tolist()
+    counts = np.bincount(read_arrays(store, SELECTION)["side"], minlength=len(SIDES)).tolist()
     assert list(manifest["sides"].values()) == counts
     assert {"run_id", "tasks", "side", "group"} <= set(manifest["columns"])
 

@@ -42,6 +42,8 @@ def test_the_name_of_the_file_says_what_is_written(pml: Pml, tmp_path: Path) -> 
     told = pml("export", "traces", str(tmp_path / "traces.parquet"))
     assert (told.exit_code, (tmp_path / "traces.parquet").read_bytes()[:4]) == (0, b"PAR1")
     assert "1 traces" in told.stderr
+    told = pml("export", "traces", str(tmp_path / "traces.npz"), "--split", "time", "--json")
+    assert orjson.loads(told.stdout)["selection"]["split"] == "time"
 
 
 @pytest.mark.usefixtures("store")
