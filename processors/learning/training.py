@@ -15,7 +15,7 @@ from pml.processors.learning.judging import Judged, Learners, Told, ask, gain, j
 from pml.processors.learning.learners import LEARNERS, USUAL
 from pml.processors.learning.reliability import brier
 from pml.processors.learning.sessions import Sessions
-from pml.processors.learning.splits import TEST, TRAINING, by_hash
+from pml.processors.learning.splits import TEST, TRAINING, by_hash, by_time
 from pml.processors.memory.embedding import Embedding
 
 Places = NDArray[np.int64]
@@ -30,14 +30,19 @@ class Split:
     test_hash: str
 
 
-def split(sessions: Sessions, test_share: float, seed: int) -> Split:
-    """Keep a share of the groups for the end.
+def split(sessions: Sessions, test_share: float, seed: int, *, latest: bool = False) -> Split:
+    """Keep a share of the groups for the end; `latest`: of the sessions, those that ended last.
+
+    Of the latest, near-duplicates of earlier ones are on neither side.
 
     Raises:
         ValueError: `test_share` is not in [0, 1).
     """
     traces = sessions.traces
-    sides = by_hash(traces.groups, test_share, seed)
+    if latest and test_share > 0:
+        sides = by_time(traces.groups, traces.times_ms, test_share)
+    else:
+        sides = by_hash(traces.groups, test_share, seed)
     test = np.flatnonzero(sides == TEST)
     told = np.sort(traces.groups[test]).astype("<i8").tobytes()
     digest = blake2b(told, digest_size=16).hexdigest()

@@ -55,6 +55,7 @@ Learner = Literal[
     "attention",
     "attention_head",
 ]
+Split = Literal["groups", "time"]
 Span = tuple[str | None, str | None]
 Moment = Annotated[str | None, typer.Option(metavar="TIME", help="RFC 3339; without a zone it is UTC.")]
 
@@ -69,6 +70,9 @@ def train(
     tenant: Annotated[str, typer.Option(help="Whose sessions; it serves nobody else.")] = DEFAULT_TENANT,
     seed: Annotated[int, typer.Option(min=0, help="What splits and resamples are drawn with.")] = 0,
     test: Annotated[float, typer.Option(min=0, max=0.9, help="Share of the groups kept for the end.")] = 0.2,
+    split: Annotated[
+        Split, typer.Option(help="What is kept for the end: groups drawn with the seed, or the latest.")
+    ] = "groups",
     learner: Annotated[
         Learner | None, typer.Option(help="Keep this one, however good it is; without: the best.")
     ] = None,
@@ -103,7 +107,7 @@ def train(
     """
     span = moment(since, "--since"), moment(until, "--until")
     asked = _Asked(
-        data, span, tenant, seed, test, learner, with_attention, outcome_score, drawn=plot is not None
+        data, span, tenant, seed, test, split, learner, with_attention, outcome_score, drawn=plot is not None
     )
     limits = {"every": every, "new_traces": new_traces, "memory_mb": memory_mb, "time_limit": time_limit}
     only_with("--watch", watch, **limits)
@@ -133,6 +137,7 @@ class _Asked:
     tenant: str
     seed: int
     test: float
+    split: Split
     learner: Learner | None
     with_attention: bool
     outcome_score: str | None
@@ -155,7 +160,7 @@ class _Asked:
         given |= {"--learner": self.learner, "--outcome-score": self.outcome_score}
         options = [f"{name}={value}" for name, value in given.items() if value is not None]
         options += ["--with-attention"] * self.with_attention
-        return [*options, f"--seed={self.seed}", f"--test={self.test}"]
+        return [*options, f"--seed={self.seed}", f"--test={self.test}", f"--split={self.split}"]
 
 
 def _kept(settings: Settings, asked: _Asked, plot: Path | None, *, promote: bool, as_json: bool) -> None:
@@ -200,7 +205,8 @@ def _trained(
                 settings, asked.data, (asked.tenant, *asked.span), outcome, with_catalog=with_catalog
             )
         embedding = _embedding(settings, phases)
-        wish = Wish(asked.seed, asked.test, asked.drawn, asked.learner, asked.with_attention)
+        latest = asked.split == "time"
+        wish = Wish(asked.seed, asked.test, asked.drawn, asked.learner, asked.with_attention, latest)
         trained = train(source, embedding, settings.models_folder, wish, phases)
         _write_priorities(settings, source, phases)
         found = _backtested(settings, trained, asked.span, embedding, phases) if source.values else None

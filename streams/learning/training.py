@@ -13,7 +13,7 @@ from pml.processors.learning.argument_success import ArgumentSuccess
 from pml.processors.learning.call_success import fit_calls, judge_calls
 from pml.processors.learning.choosing import Choice
 from pml.processors.learning.judging import FOLDS, Learners, passing_gain
-from pml.processors.learning.known_sessions import learned_sources
+from pml.processors.learning.known_sessions import KnownSession, learned_sources
 from pml.processors.learning.learners import ATTENTIVE, BASELINES, LEARNERS, USUAL
 from pml.processors.learning.learning_curve import SHARES, LearningCurve, learning_curve
 from pml.processors.learning.model import NextModel, fitted
@@ -58,7 +58,7 @@ class Trained:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What somebody wants of a training: `test_share` of the groups is kept for the end.
+    """What somebody wants of a training: `test_share` of the groups is kept for the end, or of the `latest`.
 
     `learner` serves, however good it is; None: the best. `with_attention` compares the attention model, too.
     """
@@ -68,6 +68,7 @@ class Wish:
     with_curve: bool = False
     learner: str | None = None
     with_attention: bool = False
+    latest: bool = False
 
     @property
     def learners(self) -> Learners:
@@ -84,10 +85,10 @@ def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases
         NothingToLearn: see there.
         ConfigurationError: the folder cannot be written.
     """
-    parts = split(source.sessions, wish.test_share, wish.seed)
+    parts = split(source.sessions, wish.test_share, wish.seed, latest=wish.latest)
     training = selected(source.sessions, parts.training)
     held_out = {source.names[row] for row in parts.test.tolist()}
-    values = [session for session in source.values if session.name not in held_out]
+    values = learned_values(source, parts)
     verdict = judge_all(training, embedding, wish, phases)
     choice = verdict.choice
     curve = _curve(training, embedding, wish, choice, phases) if wish.with_curve else None
@@ -129,6 +130,12 @@ def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases
         "phases_s": phases.as_dict(),
     }
     return Trained(model, {**manifest, "model_id": artefacts.write(folder, model, manifest)}, held_out)
+
+
+def learned_values(source: Source, parts: Split) -> list[KnownSession]:
+    """Those of all sessions but the ones that are kept for the end or left out."""
+    others = {*source.names} - {source.names[row] for row in parts.training.tolist()}
+    return [session for session in source.values if session.name not in others]
 
 
 def _call_success(sessions: Sessions, seed: int) -> tuple[ArgumentSuccess | None, Mapping[str, Any] | None]:
@@ -189,6 +196,7 @@ class _Examination:
         """What the test side says; counted before anybody looks."""
         parts, seed = self.parts, self.wish.seed
         about = {"hash": parts.test_hash, "share": self.wish.test_share, "sessions": len(parts.test)}
+        about["split"] = "time" if self.wish.latest else "groups"
         if not (self.sessions.traces.lengths[parts.test] > 1).any():
             return {**about, "openings": 0}
         openings = count_opening(folder, parts.test_hash)

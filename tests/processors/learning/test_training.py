@@ -136,6 +136,14 @@ def test_the_test_side_is_named_by_what_is_in_it_and_asked_of_what_serves() -> N
     assert examined(COUNTABLE, split(COUNTABLE, 0.0, 1), verdict, EMBEDDING, 1) is None
 
 
+def test_the_latest_sessions_may_be_the_test() -> None:
+    parts = split(COUNTABLE, 0.3, 1, latest=True)
+    times = COUNTABLE.traces.times_ms
+    assert len(parts.test) > 0
+    assert times[parts.training].max() < times[parts.test].min()
+    assert len(split(COUNTABLE, 0.0, 1, latest=True).test) == 0
+
+
 def test_sessions_that_come_later_move_none() -> None:
     more = drawn_sessions(60, 1, by_request=False, items=4)
     before, after = split(COUNTABLE, 0.3, 1), split(more, 0.3, 1)

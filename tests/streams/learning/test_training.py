@@ -17,6 +17,7 @@ from pml.processors.learning.known_sessions import KnownSession
 from pml.processors.learning.learners import ATTENTIVE, LEARNERS, USUAL
 from pml.processors.learning.packed_texts import text_array
 from pml.processors.learning.scene import Past
+from pml.processors.learning.training import Split
 from pml.processors.memory.embedding import HashedNgrams
 from pml.schemas.errors import ConfigurationError
 from pml.schemas.prediction import PredictRequest
@@ -30,7 +31,7 @@ from pml.streams.learning.phases import Phases
 from pml.streams.learning.serving import Served, answered
 from pml.streams.learning.set_table import judge_sets
 from pml.streams.learning.sources import Known, from_file
-from pml.streams.learning.training import NothingToLearn, Wish, train
+from pml.streams.learning.training import NothingToLearn, Wish, learned_values, train
 from tests.streams.learning.exported import PATTERNS, write_export
 from tests.streams.learning.recorded_sets import row, written
 
@@ -63,6 +64,14 @@ def test_a_model_is_kept_with_all_that_is_known_of_it(tmp_path: Path) -> None:
     assert [each.manifest["test"]["openings"] for each in (trained, again)] == [1, 2]
     assert again.manifest["test"]["hash"] == trained.manifest["test"]["hash"]
     assert again.manifest["data"]["hash"] == trained.manifest["data"]["hash"]
+
+
+def test_of_sessions_that_are_kept_for_the_end_or_left_out_no_value_is_learned(tmp_path: Path) -> None:
+    source = from_file(write_export(tmp_path / "traces.npz", sessions=3), Known(), "local")
+    names = (*source.names, ("ses_without_calls", 0))
+    told = replace(source, values=[KnownSession((), (), 0, name) for name in names])
+    parts = Split(np.array([0]), np.array([2]), "")
+    assert [each.name for each in learned_values(told, parts)] == [names[0], names[3]]
 
 
 def test_what_arguments_look_like_is_kept_where_it_says_how_a_call_ends(tmp_path: Path) -> None:
