@@ -42,7 +42,7 @@ class Evidence:
     @property
     def calls(self) -> Places:
         """int64 [prefixes]: how many items were called so far, of those that are looked at."""
-        return np.minimum(self.prefixes.ends - self.prefixes.starts, HISTORY)
+        return np.asarray(np.minimum(self.prefixes.ends - self.prefixes.starts, HISTORY))
 
 
 def evidence(components: Components, prefixes: Prefixes, requests: Requests) -> Evidence:
