@@ -29,9 +29,17 @@ def test_of_a_tool_that_is_not_listed_every_argument_is_required() -> None:
 
 def test_of_a_tool_that_is_not_listed_nothing_more_is_required_than_what_is_written() -> None:
     world = SessionWorld()
+    world.start({"tasks": [task("a", "1", tool="files:parse"), task("b", "2", "a")]})
+    unlist(world, "read_file")
+    assert data_of(world.answer(world.call_of("a"), {"text": "x"}), "task.started").task_id == "b"
+
+
+def test_a_tool_that_is_listed_no_more_is_not_called_early() -> None:
+    world = SessionWorld()
     world.start(FORK)
     unlist(world, "read_file")
-    assert data_of(world.answer(world.call_of("a"), {"next": "3"}), "speculation.started").task_id == "c"
+    step = world.answer(world.call_of("a"), {"next": "3"})
+    assert [event.type for event in step.events] == ["task.completed"]
 
 
 def test_what_a_tool_comes_to_require_while_it_is_called_changes_nothing() -> None:
