@@ -138,7 +138,7 @@ def _remarks(report: LearningReport) -> list[Text]:
             Text("Thresholds learn: a later way began where the one before it had left them.", "yellow")
         )
     if report.model["serves"] == report.model["baseline"]:
-        told.append(Text("The model is the best baseline: nothing learned is surely better.", "yellow"))
+        told.append(Text("The model is the best baseline, for the reason above.", "yellow"))
     told += [Text(text, "red") for text in report.differences[:20]]
     verdict = ("Everything identical.", "bold green") if report.ok else ("Results differ.", "bold red")
     return [*told, Text.assemble("\n", verdict)]

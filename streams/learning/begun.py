@@ -8,8 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pml.schemas.errors import ConfigurationError
 from pml.schemas.times import from_rfc3339, to_rfc3339
-from pml.streams.learning.locked_file import changed
+from pml.streams.learning.locked_file import changed, held
 
 FILE = "trainings.json"
 
@@ -35,9 +36,10 @@ def last_begun_ms(folder: Path, tenant: str) -> int | None:
     """When the last one began, milliseconds since 1970; None: none is known of.
 
     Raises:
-        ConfigurationError: the file cannot be read or written.
+        ConfigurationError: the file cannot be read, or holds no times.
     """
-    if not (folder / FILE).exists():
-        return None
-    found = changed(folder / FILE, lambda begun: begun.get(tenant))
-    return None if found is None else from_rfc3339(found)
+    found = held(folder / FILE).get(tenant)
+    try:
+        return None if found is None else from_rfc3339(found)
+    except (ValueError, TypeError, AttributeError):
+        raise ConfigurationError(f"{folder / FILE} holds no time for {tenant}: remove the file") from None

@@ -15,6 +15,22 @@ from pml.schemas.errors import ConfigurationError
 T = TypeVar("T")
 
 
+def held(file: Path) -> dict[str, Any]:
+    """The object in a file; nothing where there is no file.
+
+    Raises:
+        ConfigurationError: the file cannot be read.
+    """
+    try:
+        with file.open("rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_SH)
+            return _object(stream.read())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{file} cannot be read: {error}") from None
+
+
 def changed(file: Path, change: Callable[[dict[str, Any]], T]) -> T:
     """What `change` gives, after the file holds what it made of the object in it.
 
@@ -30,12 +46,19 @@ def changed(file: Path, change: Callable[[dict[str, Any]], T]) -> T:
             # The lock ends with the file.
             fcntl.flock(stream, fcntl.LOCK_EX)
             stream.seek(0)
-            held: dict[str, Any] = orjson.loads(stream.read() or b"{}")
-            found = change(held)
+            told = _object(stream.read())
+            found = change(told)
             stream.truncate(0)
-            stream.write(orjson.dumps(held, option=orjson.OPT_INDENT_2))
+            stream.write(orjson.dumps(told, option=orjson.OPT_INDENT_2))
             stream.flush()
             os.fsync(stream.fileno())
             return found
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, TypeError) as error:
         raise ConfigurationError(f"{file} cannot be read and written: {error}") from None
+
+
+def _object(told: bytes) -> dict[str, Any]:
+    found = orjson.loads(told or b"{}")
+    if not isinstance(found, dict):
+        raise ValueError("there is no object in it")
+    return found

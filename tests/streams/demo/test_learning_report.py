@@ -66,7 +66,7 @@ def test_another_result_is_told_and_is_a_failure() -> None:
 
 def test_that_the_model_is_the_baseline_is_said() -> None:
     found = LearningReport(PLAN, {**MODEL, "serves": "markov_1"}, (played("no prediction", "a"),))
-    assert "nothing learned is surely better" in printed(found)
+    assert "The model is the best baseline" in printed(found)
 
 
 def test_thresholds_that_moved_between_the_ways_are_told() -> None:

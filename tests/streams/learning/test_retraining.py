@@ -238,6 +238,16 @@ def test_a_training_that_began_is_known_after_a_restart_whatever_came_of_it(tmp_
     assert last_training_ms(found, "acme") is None
 
 
+@pytest.mark.parametrize("told", [b"[", b"[1]", b'{"local": 7}', b'{"local": "soon"}'])
+def test_what_is_no_file_of_trainings_is_said(tmp_path: Path, told: bytes) -> None:
+    found = Settings.load(data_dir=tmp_path)
+    found.models_folder.mkdir(parents=True)
+    (found.models_folder / "trainings.json").write_bytes(told)
+    with pytest.raises(ConfigurationError, match=r"trainings\.json"):
+        last_training_ms(found, "local")
+    assert (found.models_folder / "trainings.json").read_bytes() == told
+
+
 async def test_a_folder_that_cannot_be_written_is_told_and_the_next_one_comes() -> None:
     world = World(until_ms=START_MS + 3 * HOUR_MS)
 
