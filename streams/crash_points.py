@@ -1,7 +1,9 @@
 """Named points at which a drill kills the process, as kill -9 would: nothing is flushed, nobody is told.
 
-`PML_CRASH_AT=orchestrator.after_append` kills at the first pass, `…:3` at the third. Unset, a point is
-two look-ups. A simulator, which runs several processes in one, sets `passing` in the context of each.
+`PML_CRASH_AT=orchestrator.after_append` kills at the first pass, `…:3` at the third. With `@FILE` that file
+says so, once it is there: a process that has long been at work is killed without being started anew. Unset,
+a point is two look-ups. A simulator, which runs several processes in one, sets `passing` in the context of
+each.
 """
 
 from __future__ import annotations
@@ -10,15 +12,18 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
+from pathlib import Path
 
 VARIABLE = "PML_CRASH_AT"
+_IN_FILE = "@"
 _passes: Counter[str] = Counter()
 
 
 def _kill_where_named(name: str) -> None:
     wanted = os.environ.get(VARIABLE)
-    if wanted and _reached(name, wanted):
+    if wanted and _reached(name, _told(wanted)):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -29,6 +34,14 @@ passing: ContextVar[Callable[[str], None]] = ContextVar("pml_crash_point", defau
 def crash_point(name: str) -> None:
     """End this process here if the environment names this point."""
     passing.get()(name)
+
+
+def _told(wanted: str) -> str:
+    if not wanted.startswith(_IN_FILE):
+        return wanted
+    with suppress(FileNotFoundError):
+        return Path(wanted.removeprefix(_IN_FILE)).read_text().strip()
+    return ""
 
 
 def _reached(name: str, wanted: str) -> bool:

@@ -151,9 +151,9 @@ class Workshop:
         self, role: str, crash_at: str | None = None, name: str | None = None
     ) -> subprocess.Popen[bytes]:
         """Start a role, to be killed where `crash_at` says; a second one of a role needs a name."""
-        environment = {**os.environ, **self.settings.environment()}
-        if crash_at:
-            environment[VARIABLE] = crash_at
+        told = self._crash_file(name or role)
+        told.unlink(missing_ok=True)
+        environment = {**os.environ, **self.settings.environment(), VARIABLE: crash_at or f"@{told}"}
         log = self.settings.data_dir / f"{name or role}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
@@ -166,6 +166,16 @@ class Workshop:
             )
         self._roles[name or role] = process
         return process
+
+    def crash_later(self, name: str, point: str) -> None:
+        """A running process is killed where it next passes this point."""
+        told = self._crash_file(name)
+        written = told.with_suffix(".written")
+        written.write_text(point)
+        written.rename(told)
+
+    def _crash_file(self, name: str) -> Path:
+        return self.settings.data_dir / f"{name}.crash"
 
     async def until_ready(self, name: str, role: str | None = None) -> None:
         """Wait until a role does its work."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 PROGRAM = """
 from pml.streams.crash_points import crash_point
@@ -38,3 +39,12 @@ def test_a_named_point_kills_the_process_at_once() -> None:
 def test_a_number_names_the_pass_that_is_hit() -> None:
     done = run("drill.point:3")
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, "0\n1\n")
+
+
+def test_a_file_names_the_point_once_it_is_there(tmp_path: Path) -> None:
+    named = tmp_path / "crash"
+    done = run(f"@{named}")
+    assert (done.returncode, done.stdout) == (0, "0\n1\n2\n"), done.stderr
+    named.write_text("drill.point:2\n")
+    done = run(f"@{named}")
+    assert (done.returncode, done.stdout) == (-signal.SIGKILL, "0\n")
