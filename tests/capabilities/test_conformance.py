@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from pml.processors.capabilities.analysing import structure_of
+from tests.capabilities.case_table import read_cases
 from tests.capabilities.structures import short
-
-CASES = Path(__file__).parent / "cases"
 
 
 def cases() -> list[Any]:
     """Every case in the languages that it is written in: what only one of them has is written in that one."""
     return [
-        pytest.param(case, language, id=f"{path.stem}: {case['name']} ({language})")
-        for path in sorted(CASES.glob("*.yaml"))
-        for case in yaml.safe_load(path.read_text())
+        pytest.param(case, language, id=f"{file}: {case['name']} ({language})")
+        for file, case in read_cases()
         for language in ("python", "typescript")
         if language in case
     ]

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from time import process_time
 from typing import Literal
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pml.processors.capabilities.analysing import structure_of
 from pml.schemas.errors import SourceError
 from pml.schemas.structure import Structure
+from tests.capabilities.case_table import read_cases
 from tests.capabilities.programs import Written, programs
 
 Language = Literal["python", "typescript"]
@@ -22,11 +21,7 @@ LANGUAGES = st.sampled_from(["python", "typescript"])
 SECONDS_MAX = 20.0
 """Of the processor; the longest program of the tests takes about a tenth of it on a quiet machine."""
 SOURCES = [
-    case[language]
-    for path in sorted((Path(__file__).parent / "cases").glob("*.yaml"))
-    for case in yaml.safe_load(path.read_text())
-    for language in ("python", "typescript")
-    if language in case
+    case[language] for _, case in read_cases() for language in ("python", "typescript") if language in case
 ]
 WORDS = r"""
     await async def function const let return if else elif for of in while match switch case default break

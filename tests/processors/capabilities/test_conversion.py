@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from pml.processors.capabilities.analysing import structure_of
 from pml.processors.capabilities.conversion import obstacles, repeats, workflow_of
@@ -14,8 +12,7 @@ from pml.processors.workflow.check import checked_graph
 from pml.schemas.catalog import ServerTools, Tool
 from pml.schemas.structure import Structure
 from pml.schemas.workflow import ListOf, LiteralValue, ObjectOf, Reference, Workflow
-
-CASES = Path(__file__).parents[2] / "capabilities" / "cases"
+from tests.capabilities.case_table import read_cases
 
 
 def converted(code: str) -> Workflow:
@@ -87,8 +84,7 @@ def test_what_a_workflow_cannot_do_is_said(code: str, reason: str) -> None:
 def structures() -> list[Any]:
     return [
         pytest.param(structure_of(case["python"], "python"), id=case["name"])
-        for path in sorted(CASES.glob("*.yaml"))
-        for case in yaml.safe_load(path.read_text())
+        for _, case in read_cases()
         if "python" in case
     ]
 
