@@ -19,7 +19,8 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 
-# Files that take minutes, the longest first. Several workers take a file each: what begins last ends last.
+# Files that take minutes, the longest first, most of them waiting. Several workers take a file each: what
+# begins last ends last, and a worker that waits leaves the processor to those that compute.
 SLOW_FILES = (
     "tests/streams/mcp_server/proxy/test_live.py",
     "tests/drills/test_kill_points.py",
@@ -42,10 +43,17 @@ SLOW_FILES = (
 )
 
 
+# Of all others so many follow each slow one: the slow ones have all begun when half of the others have ended.
+BETWEEN = 10
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest begins first; the rest stays in its order."""
-    place = {name: number for number, name in enumerate(SLOW_FILES)}
-    items.sort(key=lambda item: place.get(item.location[0], len(place)))
+    """Slow files and others by turns, each kind in its order."""
+    files = dict.fromkeys(item.location[0] for item in items)
+    place = {name: number * (BETWEEN + 1) for number, name in enumerate(SLOW_FILES)}
+    others = (name for name in files if name not in place)
+    place |= {name: number // BETWEEN * (BETWEEN + 1) + 1 for number, name in enumerate(others)}
+    items.sort(key=lambda item: place[item.location[0]])
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
