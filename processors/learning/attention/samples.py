@@ -60,7 +60,7 @@ class Samples:
     called: Ids = field(init=False)
     _asked: Asked = field(init=False)
     _weights: Floats = field(init=False)
-    _failed: tuple[Places, Ids] = field(init=False)
+    _followed: tuple[Places, Ids] = field(init=False)
 
     def __post_init__(self) -> None:
         traces = self.traces
@@ -74,8 +74,7 @@ class Samples:
         object.__setattr__(self, "_asked", Asked(rows, windows, self.features))
         weights = traces.weights[traces.owners] * traces.success
         object.__setattr__(self, "_weights", weights.astype(np.float32))
-        failed = np.flatnonzero((traces.success < FAILED_BELOW) & (traces.items != UNKNOWN))
-        object.__setattr__(self, "_failed", _after(windows[failed, 0], traces.items[failed]))
+        object.__setattr__(self, "_followed", _after(windows[:, 0], self._failures_alone()))
 
     def steps_of(self, rows: Places) -> tuple[Places, Places]:
         """int64 [steps] each: places of the steps of these traces, and which of `rows` each belongs to."""
@@ -99,20 +98,26 @@ class Samples:
     def _drawn(self, latest: Ids, draws: np.random.Generator) -> Ids:
         """int32 [steps, negatives + failures]: any items, and what failed after the latest.
 
-        Where there are no more items than are drawn, all of them stand there.
+        Where there are no more items than are drawn, all of them stand there. Each of the failures is one of
+        all steps after the latest item, and `NOBODY` where that step went well: so an item is a negative as
+        often as it fails there, and a rare failure takes little from what mostly succeeds.
         """
         shape = (len(latest), min(self.negatives, self.size - 1))
         if shape[1] < self.negatives:
             anything = np.broadcast_to(np.arange(UNKNOWN + 1, self.size), shape)
         else:
             anything = draws.integers(UNKNOWN + 1, self.size, shape)
-        keys, items = self._failed
+        keys, came = self._followed
         starts, ends = (np.searchsorted(keys, latest, side) for side in ("left", "right"))
         uniform = draws.random((len(latest), self.failures))
-        places = starts[:, None] + (uniform * (ends - starts)[:, None]).astype(np.int64)
-        known = items[np.minimum(places, len(items) - 1)] if len(items) else places
-        failed = np.where((ends > starts)[:, None], known, NOBODY)
+        # None of these is empty: each latest item stands before the step that is asked for.
+        failed = came[starts[:, None] + (uniform * (ends - starts)[:, None]).astype(np.int64)]
         return np.concatenate((anything, failed), axis=1).astype(np.int32)
+
+    def _failures_alone(self) -> Ids:
+        """int32 [items]: those that failed, `NOBODY` in place of the others."""
+        failed = (self.traces.success < FAILED_BELOW) & (self.traces.items != UNKNOWN)
+        return np.where(failed, self.traces.items, NOBODY).astype(np.int32)
 
 
 def _after(latest: Ids, items: Ids) -> tuple[Places, Ids]:

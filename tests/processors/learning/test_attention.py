@@ -245,8 +245,30 @@ def test_failures_of_a_batch_are_what_failed_after_the_same_item(
             if before == latest[place] and not good and item != UNKNOWN
         }
         assert set(named) <= {*failed, NOBODY}
-        if len(failed) == 1 and int(traces.items[place]) not in failed:
-            assert set(named) == failed
+
+
+@given(st.integers(0, 100), st.integers(1, 9))
+def test_an_item_is_a_negative_as_often_as_it_fails_there(failed: int, seed: int) -> None:
+    """After 1 come 2, which fails sometimes, and 3, which never does, a hundred times each."""
+    went = [1.0, 0.0] * failed + [1.0, 1.0] * (200 - failed)
+    traces = trace_set([[1, 2]] * 100 + [[1, 3]] * 100, texts=[NO_TEXT] * 200, success=went)
+    failures, steps = 8, np.arange(201, 400, 2)
+    samples = Samples(traces, NO_POINTS, np.zeros((400, 0), np.float32), 2, 4, failures, SIZE)
+    batch = samples.batch(steps, np.ones(100), np.ones(SIZE, dtype=np.float32), [seed])
+    drawn = batch.candidates[:, -failures:]
+    share = failed / 200
+    assert {*drawn.ravel().tolist()} <= {2, NOBODY}
+    assert np.mean(drawn == 2) == pytest.approx(share, abs=6 * np.sqrt(share * (1 - share) / drawn.size))
+
+
+def test_a_rare_failure_takes_little_from_what_mostly_succeeds() -> None:
+    """After 1 both come as often: 2 failed once in fifty, 3 never."""
+    went = [1.0, 0.0, *[1.0] * 198]
+    traces = replace(without_texts([[1, 2], [1, 3]] * 50), success=np.array(went, dtype=np.float32))
+    points = np.zeros((5, 4), dtype=np.float32)
+    settings = replace(OFTEN, failures=32)
+    found = train(traces, points, NO_POINTS, 1, settings=settings).model.probabilities(prefixes_of([1]))[0]
+    assert found[2] > 0.35
 
 
 def test_features_of_a_prefix_decide_where_they_differ() -> None:
