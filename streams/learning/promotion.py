@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from pml.processors.learning.drift import with_fallen
@@ -13,10 +14,24 @@ from pml.schemas.errors import Refused
 from pml.schemas.times import to_rfc3339
 from pml.streams.catalog_topic import Records, publish, read_catalog
 from pml.streams.learning.kept_backtests import latest_backtest
+from pml.streams.learning.locked_file import alone
 from pml.streams.learning.manifests import read_sound, tenant_of
 from pml.streams.settings import Settings
 
 PREVIOUS_MOST = 10
+LOCK = "promotions.lock"
+
+
+def one_at_a_time(settings: Settings) -> AbstractAsyncContextManager[None]:
+    """Held from reading what serves to writing what serves next, so that nothing said between is lost.
+
+    The catalog has no such lock, the folder has: whoever names a model reads it there. Machines whose folders
+    are not one are not kept apart.
+
+    Raises:
+        ModelsBusy: somebody else holds it, and went on to.
+    """
+    return alone(settings.models_folder / LOCK)
 
 
 def promoted_of(records: Records, tenant: str) -> ModelRecord | None:
@@ -37,17 +52,30 @@ async def promote(settings: Settings, model_id: str, principal: str) -> ModelRec
     Raises:
         NoSuchModel, ModelDamaged: it is not there, or one of its files is not what was written.
         BrokerUnavailable: the broker does not answer.
+        ModelsBusy: somebody else is letting models serve.
     """
     manifest = await asyncio.to_thread(read_sound, settings.models_folder, model_id)
-    tenant = tenant_of(manifest)
-    before = promoted_of(await read_catalog(settings), tenant)
+    async with one_at_a_time(settings):
+        before = promoted_of(await read_catalog(settings), tenant_of(manifest))
+        return await promote_after(settings, manifest, principal, before)
+
+
+async def promote_after(
+    settings: Settings, manifest: Mapping[str, Any], principal: str, before: ModelRecord | None
+) -> ModelRecord:
+    """Let a model serve after this record, for whoever holds `one_at_a_time` since reading it.
+
+    Raises:
+        BrokerUnavailable: the broker does not answer.
+    """
+    model_id = manifest["model_id"]
     previous = () if before is None else (before.model_id, *before.previous)
     kept = tuple(dict.fromkeys(name for name in previous if name not in ("", model_id)))[:PREVIOUS_MOST]
     fallen = () if before is None else before.fallen or ()
     others = tuple(item for item in fallen if item.model_id != model_id)
     told = {"fallen": others or None, "backtest": latest_backtest(settings.models_folder, model_id)}
     record = record_of(manifest, principal, kept).model_copy(update=told)
-    return await publish_model(settings, tenant, record)
+    return await publish_model(settings, tenant_of(manifest), record)
 
 
 async def roll_back(settings: Settings, principal: str, tenant: str) -> ModelRecord:
@@ -57,18 +85,28 @@ async def roll_back(settings: Settings, principal: str, tenant: str) -> ModelRec
         Refused: nothing served before.
         NoSuchModel, ModelDamaged: what served before is gone, or not what was written.
         BrokerUnavailable: the broker does not answer.
+        ModelsBusy: somebody else is letting models serve.
     """
-    now = promoted_of(await read_catalog(settings), tenant)
-    if now is None or not now.previous:
-        raise Refused("no model served before this one; `pml model promote ID` says which shall")
+    async with one_at_a_time(settings):
+        now = promoted_of(await read_catalog(settings), tenant)
+        if now is None or not now.previous:
+            raise Refused("no model served before this one; `pml model promote ID` says which shall")
+        manifest = await asyncio.to_thread(read_sound, settings.models_folder, now.previous[0])
+        return await publish_model(settings, tenant, _gone_back(settings, now, manifest, principal))
+
+
+def _gone_back(
+    settings: Settings, now: ModelRecord, manifest: Mapping[str, Any], principal: str
+) -> ModelRecord:
     before, *others = now.previous
-    manifest = await asyncio.to_thread(read_sound, settings.models_folder, before)
-    tested = latest_backtest(settings.models_folder, before)
     record = record_of(manifest, principal, tuple(others))
     one = ModelFallen(model_id=now.model_id, why=f"{principal} went back to {before}", at=record.promoted_at)
-    fallen = with_fallen(now.fallen or (), one)
-    told = {"reason": "rolled_back", "fallen": fallen, "backtest": tested}
-    return await publish_model(settings, tenant, record.model_copy(update=told))
+    told = {
+        "reason": "rolled_back",
+        "fallen": with_fallen(now.fallen or (), one),
+        "backtest": latest_backtest(settings.models_folder, before),
+    }
+    return record.model_copy(update=told)
 
 
 def record_of(manifest: Mapping[str, Any], principal: str, previous: tuple[str, ...]) -> ModelRecord:

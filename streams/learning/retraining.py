@@ -13,6 +13,7 @@ import orjson
 
 from pml.clickhouse.client import Store
 from pml.clickhouse.training.reading import count_traces
+from pml.schemas.catalog import ModelRecord
 from pml.schemas.errors import ConfigurationError, PMLError
 from pml.schemas.times import from_rfc3339, to_rfc3339
 from pml.streams.catalog_topic import read_catalog
@@ -20,8 +21,8 @@ from pml.streams.clock import Clock
 from pml.streams.connection import store_url
 from pml.streams.learning.begun import last_begun_ms, note_begun
 from pml.streams.learning.limited import MIB, Ended, Limits, TrainingFailed, run_limited
-from pml.streams.learning.manifests import Manifest, list_manifests, tenant_of
-from pml.streams.learning.promotion import promote, promoted_of
+from pml.streams.learning.manifests import Manifest, list_manifests, read_sound, tenant_of
+from pml.streams.learning.promotion import one_at_a_time, promote_after, promoted_of
 from pml.streams.settings import Settings
 
 # How often new traces are counted, and how long a wait is at most: clocks are set, machines sleep.
@@ -208,18 +209,29 @@ async def publish_earned(settings: Settings, manifest: Manifest, principal: str)
 
     Raises:
         BrokerUnavailable: the broker does not answer.
-        NoSuchModel, ModelDamaged: it is not there.
+        NoSuchModel, ModelDamaged: it is not there, or one of its files is not what was written.
+        ModelsBusy: somebody else is letting models serve.
     """
     model_id = manifest["model_id"]
-    now = promoted_of(await read_catalog(settings), tenant_of(manifest))
+    sound = await asyncio.to_thread(read_sound, settings.models_folder, model_id)
+    async with one_at_a_time(settings):
+        now = promoted_of(await read_catalog(settings), tenant_of(manifest))
+        against = _against(model_id, now)
+        if against is not None:
+            return False, against
+        await promote_after(settings, sound, principal, now)
+    return True, "it serves from now on"
+
+
+def _against(model_id: str, now: ModelRecord | None) -> str | None:
+    """Why a model is not to serve by itself; None: it may."""
     if now is not None and now.model_id == model_id:
-        return False, "it is the one that serves"
+        return "it is the one that serves"
     fallen = () if now is None else now.fallen or ()
     if (one := next((item for item in fallen if item.model_id == model_id), None)) is not None:
         again = f"`pml model promote {model_id}` lets it serve again"
-        return False, f"it was rolled back ({one.at}), {one.why}: {again}"
-    await promote(settings, model_id, principal)
-    return True, "it serves from now on"
+        return f"it was rolled back ({one.at}), {one.why}: {again}"
+    return None
 
 
 def last_training_ms(settings: Settings, tenant: str) -> int | None:

@@ -11,8 +11,15 @@ from pml.processors.learning.drift import fall, has_fallen, successors, with_fal
 from pml.schemas.catalog import ModelFallen, ModelLive, ModelRecord
 from pml.schemas.errors import PMLError
 from pml.streams.catalog_topic import read_catalog
+from pml.streams.learning.locked_file import ModelsBusy
 from pml.streams.learning.manifests import Manifest, read_sound
-from pml.streams.learning.promotion import promoted_of, publish_model, record_of, record_of_counting
+from pml.streams.learning.promotion import (
+    one_at_a_time,
+    promoted_of,
+    publish_model,
+    record_of,
+    record_of_counting,
+)
 from pml.streams.settings import Settings
 
 PRINCIPAL = "thresholds"
@@ -23,8 +30,8 @@ log = structlog.get_logger("pml.models")
 async def roll_back_fallen(settings: Settings, tenant: str, live: ModelLive) -> ModelRecord | None:
     """Let another model serve where this one has fallen; the record, or None where all stays as it is.
 
-    What serves now is asked of the catalog itself, so doing it again does nothing; and asked again before it
-    is written, so that nothing is taken back that was promoted meanwhile.
+    What serves now is asked of the catalog itself, so doing it again does nothing; and asked again while
+    nobody else may promote, so that nothing is taken back that was promoted meanwhile.
 
     Raises:
         BrokerUnavailable: the broker does not answer.
@@ -38,13 +45,28 @@ async def roll_back_fallen(settings: Settings, tenant: str, live: ModelLive) -> 
         log.warning("model does worse than its baseline; drift is off, so it goes on", why=one.why)
         return None
     record = await asyncio.to_thread(_successor, settings.models_folder, now, one)
-    if promoted_of(await read_catalog(settings), tenant) != now:
-        # Reading models takes a while, and what a person said meanwhile stands.
-        log.warning("another model was promoted meanwhile; nothing is rolled back", model=one.model_id)
+    try:
+        if not await _published(settings, tenant, now, record):
+            log.warning("another model was promoted meanwhile; nothing is rolled back", model=one.model_id)
+            return None
+    except ModelsBusy as error:
+        # With more outcomes it is judged again.
+        log.warning("nothing is rolled back for now", model=one.model_id, reason=error.message)
         return None
-    await publish_model(settings, tenant, record)
     log.warning("model rolled back", model=one.model_id, why=one.why, serves=record.model_id or "counting")
     return record
+
+
+async def _published(settings: Settings, tenant: str, now: ModelRecord, record: ModelRecord) -> bool:
+    """Write the record where what serves is still what was judged; whether it was.
+
+    Reading models took a while, and what a person said meanwhile stands.
+    """
+    async with one_at_a_time(settings):
+        if promoted_of(await read_catalog(settings), tenant) != now:
+            return False
+        await publish_model(settings, tenant, record)
+        return True
 
 
 def _successor(folder: Path, now: ModelRecord, one: ModelFallen) -> ModelRecord:

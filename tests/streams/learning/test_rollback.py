@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from pml.schemas.catalog import CatalogData, CatalogRecord, ModelLive, ModelReco
 from pml.schemas.errors import BrokerUnavailable, PMLError, Refused
 from pml.schemas.times import from_rfc3339
 from pml.streams import status
-from pml.streams.learning import listing, promotion, rollback
+from pml.streams.learning import listing, locked_file, promotion, rollback
 from pml.streams.learning.manifests import (
     Manifest,
     ModelDamaged,
@@ -177,6 +178,41 @@ async def test_what_a_person_promotes_meanwhile_stands(
     monkeypatch.setattr(rollback, "read_sound", read)
     assert await rollback.roll_back_fallen(settings, "local", live(FIRST)) is None
     assert (topic.model.model_id, topic.model.principal, topic.model.fallen) == (meanwhile, "ann", None)
+
+
+async def test_what_a_person_promotes_while_a_model_is_rolled_back_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, topic = settings_of(tmp_path), Topic(monkeypatch, serving(FIRST, SECOND))
+    keep(settings.models_folder, FIRST, SECOND, THIRD)
+    publish, persons = promotion.publish, list[asyncio.Task[ModelRecord]]()
+
+    async def slowly(settings: Settings, record: CatalogRecord) -> None:
+        if not persons:
+            # It is about to be rolled back, and a person is faster, if nothing keeps one out.
+            persons.append(asyncio.create_task(promotion.promote(settings, THIRD, "ann")))
+            await asyncio.wait(persons, timeout=0.5)
+        await publish(settings, record)
+
+    monkeypatch.setattr(promotion, "publish", slowly)
+    await rollback.roll_back_fallen(settings, "local", live(FIRST))
+    await asyncio.wait_for(persons[0], 10)
+    assert (topic.model.model_id, topic.model.principal, topic.model.previous) == (THIRD, "ann", (SECOND,))
+    assert [item.model_id for item in topic.model.fallen or ()] == [FIRST]
+
+
+async def test_a_model_stays_while_somebody_else_is_at_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, topic = settings_of(tmp_path), Topic(monkeypatch, serving(FIRST, SECOND))
+    keep(settings.models_folder, FIRST, SECOND)
+    monkeypatch.setattr(promotion, "alone", partial(locked_file.alone, within_s=0.05))
+    async with locked_file.alone(settings.models_folder / promotion.LOCK):
+        assert await rollback.roll_back_fallen(settings, "local", live(FIRST)) is None
+        with pytest.raises(locked_file.ModelsBusy, match="try again"):
+            await promotion.promote(settings, SECOND, "ann")
+    assert topic.model == serving(FIRST, SECOND)
+    assert await rollback.roll_back_fallen(settings, "local", live(FIRST)) == topic.model
 
 
 async def test_the_list_shows_what_came_of_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
