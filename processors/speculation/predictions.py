@@ -64,6 +64,19 @@ class Beginning:
     sources: tuple[Source, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Came:
+    """A result that has come, of a call that is written down at `plan`, and how sure what follows is."""
+
+    entry: Speculation
+    plan: Address
+    confidence: float
+
+    def is_among(self, sources: Sequence[Source]) -> bool:
+        """Whether it is one of the results that a call reads or waits for."""
+        return any(source.call_id == self.entry.call.call_id for source in sources)
+
+
 def act_on(draft: Draft, item: Internal, answer: PredictAnswer) -> None:
     """Tell what may come next, and begin what may be begun of it."""
     run = draft.run(item.run_id)
@@ -226,24 +239,53 @@ def deepen(draft: Draft) -> None:
 
 def _deepen(draft: Draft, came: Speculation, plan: Address) -> None:
     run = draft.run(came.run_id)
-    threshold = _threshold(draft, run)
-    circumstances = Circumstances(run, threshold, tuple(_pending(draft)))
+    circumstances = Circumstances(run, _threshold(draft, run), tuple(_pending(draft)))
     answer = PredictAnswer.model_validate(draft.payload(plan).structured)
-    begun = {entry.task_id: entry for entry in draft.session.speculations.values() if entry.plan == plan}
-    for node in _nodes(answer).values():
-        sources = _sources(draft, node, begun)
-        if node.id in begun or came.task_id not in node.depends_on or node.conditions or sources is None:
+    nodes = _nodes(answer)
+    for candidate in answer.candidates:
+        mine = tuple(nodes[name] for name in candidate.tasks if name in nodes)
+        sure = candidate.confidence >= circumstances.threshold
+        if sure and all(_may_ever(draft, node) for node in mine) and _mode(draft, run, mine) == "on":
+            _go_on(draft, circumstances, Came(came, plan, candidate.confidence), mine)
+
+
+def _go_on(draft: Draft, circumstances: Circumstances, came: Came, nodes: Sequence[Node]) -> None:
+    """Begin what a candidate does next with a result.
+
+    A call that two of its tasks make, or one of its and one of another candidate, began once, and its result
+    is that of each of them.
+    """
+    entries = draft.session.speculations.values()
+    begun = {entry.task_id: entry for entry in entries if entry.plan == came.plan}
+    for node in sorted(nodes, key=lambda node: node.layer):
+        sources = None if node.id in begun or node.conditions else _sources(draft, node, begun)
+        if sources is None:
             continue
-        if came.confidence < threshold or not planner.has_budget(draft) or _mode(draft, run, (node,)) != "on":
-            return
-        values = Values({}, Results(run, draft.payloads, addresses_of(sources)))
-        prepared = _callable(draft, circumstances, node, values) if _may_ever(draft, node) else "not_safe"
-        if isinstance(prepared, Prepared) and find_entry(draft, run, prepared) is None:
-            _begin(draft, run, Beginning(prepared, plan, came.confidence, threshold, sources))
+        values = Values({}, Results(circumstances.run, draft.payloads, addresses_of(sources)))
+        prepared = _callable(draft, circumstances, node, values)
+        if not isinstance(prepared, Prepared):
+            continue
+        same = next((entry for entry in begun.values() if _is(entry, prepared)), None)
+        if same is not None:
+            begun[node.id] = same
+        elif came.is_among(sources) and _has_room(draft, circumstances.run, prepared):
+            call = Beginning(prepared, came.plan, came.confidence, circumstances.threshold, sources)
+            _begin(draft, circumstances.run, call)
+
+
+def _is(entry: Speculation, prepared: Prepared) -> bool:
+    return (entry.tool, entry.call.arguments_hash) == _same(prepared)
+
+
+def _has_room(draft: Draft, run: Run, prepared: Prepared) -> bool:
+    return planner.has_budget(draft) and find_entry(draft, run, prepared) is None
 
 
 def _sources(draft: Draft, node: Node, begun: Mapping[str, Speculation]) -> tuple[Source, ...] | None:
-    """The results that it reads or waits for; None where one of them is not there yet, or is too old."""
+    """The results that it reads or waits for; None where one of them is not there yet, or is too old.
+
+    One for each name that it depends on, ascending: `workflow.calls` finds their names again by that.
+    """
     found: list[Source] = []
     for name in sorted(node.depends_on):
         entry = begun.get(name)

@@ -481,6 +481,66 @@ def test_what_a_capability_begins_with_twice_begins_once() -> None:
     assert (outcomes(step), [each.task_id for each in step.calls]) == (["begun"], ["p1__n1"])
 
 
+def after(source: str) -> dict[str, Any]:
+    """A task that reads what another found."""
+    path = {"type": "reference", "expression": f"{source}.found"}
+    return {"id": f"{source}_next", "tool": "files:read_file", "arguments": {"path": path}}
+
+
+def test_what_follows_either_of_two_calls_that_are_one_begins_with_its_result() -> None:
+    known = world()
+    done(known, "run_1")
+    said = twice("p1__n1", "p1__n2")
+    said["workflow"]["tasks"].append(after("p1__n2"))
+    said["candidates"][0]["tasks"].append("p1__n2_next")
+    known.answer(known.call_of(PREDICT_TOOL), said)
+    step = known.answer(known.call_of("p1__n1"), {"found": "c.md"})
+    assert [(call.task_id, call.arguments) for call in step.calls] == [("p1__n2_next", {"path": "c.md"})]
+    known.answer(known.call_of("p1__n2_next"), {"text": "c"})
+    assert data_of(call(known, "run_2", "c.md"), "task.completed").served_by == "speculation"
+
+
+def test_two_calls_that_become_one_by_what_came_are_gone_on_with_as_well() -> None:
+    known = world()
+    done(known, "run_1")
+    said = twice("p1__n1", "p1__n2")
+    both = {"first": "p1__n1_next.found", "path": "p1__n2_next.found"}
+    last = {name: {"type": "reference", "expression": each} for name, each in both.items()}
+    last_task = {"id": "p1__n2_next_next", "tool": "files:read_file", "arguments": last}
+    said["workflow"]["tasks"] += [after("p1__n1"), after("p1__n2"), last_task]
+    said["candidates"][0]["tasks"] += ["p1__n1_next", "p1__n2_next", "p1__n2_next_next"]
+    known.answer(known.call_of(PREDICT_TOOL), said)
+    step = known.answer(known.call_of("p1__n1"), {"found": "c.md"})
+    assert [call.arguments for call in step.calls] == [{"path": "c.md"}]
+    step = known.answer(known.call_of(step.calls[0].task_id), {"found": "d.md"})
+    found = [(call.task_id, call.arguments) for call in step.calls]
+    assert found == [("p1__n2_next_next", {"first": "d.md", "path": "d.md"})]
+
+
+@pytest.mark.parametrize(
+    ("confidence", "follows", "begun"),
+    [(0.95, "files:read_file", True), (0.7, "files:read_file", False), (0.95, "files:write_file", False)],
+)
+def test_a_capability_goes_on_with_what_another_candidate_began_as_if_it_had(
+    confidence: float, follows: str, begun: bool
+) -> None:
+    known = world()
+    done(known, "run_1")
+    said = twice("p1", "p2__n1")
+    said["workflow"]["tasks"].append({**after("p2__n1"), "tool": follows})
+    rates = {"likelihood": confidence, "confidence": confidence}
+    said["candidates"] = [
+        {"name": "files:read_file", "likelihood": 0.96, "confidence": 0.96, "tasks": ["p1"]},
+        {"name": "cap_1", **rates, "tasks": ["p2__n1", "p2__n1_next"]},
+    ]
+    known.answer(known.call_of(PREDICT_TOOL), said)
+    step = known.answer(known.call_of("p1"), {"found": "c.md"})
+    assert [call.task_id for call in step.calls] == (["p2__n1_next"] if begun else [])
+    if begun:
+        (started,) = (event.data for event in step.events if event.type == "speculation.started")
+        assert started.confidence == confidence
+
+
 def test_a_call_that_waits_already_is_not_begun_again() -> None:
     known = world()
     call(known, "run_2", "c.md")
