@@ -21,7 +21,10 @@ Vectors = NDArray[np.float32]
 
 
 class Embedding(Protocol):
-    """Deterministic: the same text is the same point in every process. Points have length 1."""
+    """Deterministic: the same text is the same point in every process. Points have length 1.
+
+    Several threads may ask one at once: discovery and predictions share it.
+    """
 
     @property
     def name(self) -> str:
