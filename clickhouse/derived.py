@@ -44,16 +44,18 @@ class Window:
     session: tuple[str, str] | None = None
 
     @property
-    def condition(self) -> str:
-        """Where a row lies in it."""
-        told = "partition = {partition:UInt16} AND log_offset BETWEEN {first:UInt64} AND {last:UInt64}"
-        if self.session is None:
-            return told
-        return f"{told} AND tenant = {{tenant:String}} AND session_id = {{session:String}}"
+    def place(self) -> str:
+        """Where a row lies in it, by columns that are in the sorting key of every table."""
+        return "partition = {partition:UInt16} AND log_offset BETWEEN {first:UInt64} AND {last:UInt64}"
+
+    @property
+    def whose(self) -> str:
+        """Whose rows count of those."""
+        return "tenant = {tenant:String} AND session_id = {session:String}" if self.session else "true"
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What the condition names."""
+        """What the conditions name."""
         told = {"partition": self.partition, "first": self.first, "last": self.last}
         if self.session is None:
             return told
@@ -150,12 +152,15 @@ def _columns(store: Store, query: str) -> tuple[str, ...]:
 
 def _expected(view: View) -> str:
     kept = f" AND {view.expires} > now()" if view.expires else ""
-    return f"(SELECT * FROM ({view.query}) AS rows WHERE {{condition}}{kept})"
+    return f"(SELECT * FROM ({view.query}) AS rows WHERE {{place}} AND {{whose}}{kept})"
 
 
 def _kept(view: View, columns: str) -> str:
-    return f"SELECT {columns} FROM {view.table} FINAL WHERE {{condition}}"
+    # PREWHERE leaves the values of all other rows unread, which WHERE does not with FINAL. FINAL picks among
+    # the versions of a row only after it: sound for columns of the sorting key, which all versions share.
+    return f"SELECT {columns} FROM {view.table} FINAL PREWHERE {{place}} WHERE {{whose}}"
 
 
 def _ask(store: Store, sql: str, window: Window) -> list[list[Any]]:
-    return store.query(sql.replace("{condition}", window.condition), window.parameters, _LIMITS).rows
+    asked = sql.replace("{place}", window.place).replace("{whose}", window.whose)
+    return store.query(asked, window.parameters, _LIMITS).rows
