@@ -26,6 +26,11 @@ class Lexical:
         self._norms = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * lengths / mean)
         self._postings = {word: self._weighed(places) for word, places in _places(documents).items()}
 
+    @property
+    def postings(self) -> Mapping[str, tuple[NDArray[np.int64], Scores]]:
+        """Of each word the documents that have it, ascending, and what it adds to the score of each."""
+        return self._postings
+
     def scores(self, words: Sequence[str]) -> Scores:
         """BM25 of every document; zeros where no word is known."""
         found = np.zeros(self._count, dtype=np.float64)

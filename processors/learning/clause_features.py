@@ -70,16 +70,16 @@ class _Fits:
 def _clauses(found: Evidence) -> tuple[Places, Places]:
     """int64 [prefixes, clauses]: rows of the requests' clauses, then `NONE`; int64: how many there are."""
     count = len(found.rows)
-    if len(found.requests.offsets) < 2:
+    if len(found.texts.offsets) < 2:
         return np.full((count, 1), NONE), np.zeros(count, dtype=np.int64)
     told = np.maximum(found.rows, 0)
-    counts = np.where(found.rows == NO_TEXT, 0, np.diff(found.requests.offsets)[told])
+    counts = np.where(found.rows == NO_TEXT, 0, np.diff(found.texts.offsets)[told])
     places = np.arange(max(1, int(counts.max(initial=0))))
-    return np.where(places < counts[:, None], found.requests.offsets[told][:, None] + places, NONE), counts
+    return np.where(places < counts[:, None], found.texts.offsets[told][:, None] + places, NONE), counts
 
 
 def _fits(found: Evidence, clauses: Places, items: Ids) -> _Fits:
-    points, texts = found.components.points, found.requests
+    points, texts = found.components.points, found.texts
     cosines = dot_products_at(texts.clause_points, np.maximum(clauses, 0), points, items)
     lexical = texts.clause_lexical[clauses[:, :, None], items[:, None, :]]
     titled = texts.clause_titled[clauses[:, :, None], items[:, None, :]]

@@ -11,7 +11,7 @@ from pml.processors.learning.candidates import Probabilities
 from pml.processors.learning.components import LIKELY, Components
 from pml.processors.learning.dot_products import dot_products
 from pml.processors.learning.grouping import Places
-from pml.processors.learning.requests import Requests
+from pml.processors.learning.requests import Compared, Requests
 from pml.processors.learning.traces import NO_TEXT, Prefixes
 from pml.processors.learning.vocabulary import UNKNOWN, Ids
 from pml.schemas.prediction import HISTORY_MOST
@@ -25,12 +25,12 @@ HISTORY = HISTORY_MOST
 class Evidence:
     """What all features of some prefixes are made from; `signals` float64 [prefixes, size] by name.
 
-    `rows` int64 [prefixes] are those of `requests`, `NO_TEXT` where nothing was visible.
+    `rows` int64 [prefixes] are those of `texts`, each text once; `NO_TEXT` where nothing was visible.
     """
 
     components: Components
     prefixes: Prefixes
-    requests: Requests
+    texts: Compared
     rows: Places
     signals: Mapping[str, Probabilities]
 
@@ -52,8 +52,10 @@ def evidence(components: Components, prefixes: Prefixes, requests: Requests) -> 
     told = np.flatnonzero(rows != NO_TEXT)
     texts = np.zeros((count, components.points.shape[1]), dtype=np.float32)
     texts[told] = requests.points[rows[told]]
+    looked_at, rows = _each_once(rows, told)
+    beside = requests.compared(looked_at)
     lexical, titled = np.zeros((count, size)), np.zeros((count, size))
-    lexical[told], titled[told] = requests.lexical[rows[told]], requests.titled[rows[told]]
+    lexical[told], titled[told] = beside.lexical[rows[told]], beside.titled[rows[told]]
     read = replace(prefixes, texts=texts)
     signals = {name: np.zeros((count, size)) for name in LIKELY}
     signals |= {name: part.probabilities(read) for name, part in components.parts.items()}
@@ -64,7 +66,15 @@ def evidence(components: Components, prefixes: Prefixes, requests: Requests) -> 
     signals |= components.like.signals(read)
     signals |= components.meanings.signals(read, requests)
     signals["asked_for"] = components.habits.like(read)
-    return Evidence(components, read, requests, rows, signals)
+    return Evidence(components, read, beside, rows, signals)
+
+
+def _each_once(rows: Places, told: Places) -> tuple[Places, Places]:
+    """int64: the rows that are named at these places, ascending; and `rows` as places among them."""
+    looked_at, places = np.unique(rows[told], return_inverse=True)
+    named = np.full(len(rows), NO_TEXT)
+    named[told] = places
+    return looked_at, named
 
 
 def _history(components: Components, prefixes: Prefixes) -> tuple[Probabilities, Probabilities]:

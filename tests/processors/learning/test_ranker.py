@@ -22,7 +22,7 @@ from pml.processors.learning.features import CONTEXTS, DESCRIBED, NAMES, PROPOSI
 from pml.processors.learning.linear_scorer import LinearScorer
 from pml.processors.learning.markov import Markov
 from pml.processors.learning.ranker import Basis, Ranker, Reading
-from pml.processors.learning.requests import Requests, read_requests
+from pml.processors.learning.requests import Compared, Requests, read_requests
 from pml.processors.learning.traces import NO_TEXT, Prefixes, TraceSet
 from pml.processors.learning.vocabulary import Ids
 from pml.processors.memory.embedding import HashedNgrams
@@ -41,6 +41,7 @@ EMBEDDING = HashedNgrams()
 TURNS = [name for name in CLAUSES if name not in ("clause", "clause_uncovered")]
 POINTS = EMBEDDING.embed(DESCRIPTIONS)
 REQUESTS = read_requests(TEXTS, DESCRIPTIONS, EMBEDDING)
+BESIDE = REQUESTS.compared(np.arange(len(TEXTS)))
 
 
 def looked_at(lists: list[list[int]], texts: list[int]) -> tuple[TraceSet, Evidence]:
@@ -49,9 +50,9 @@ def looked_at(lists: list[list[int]], texts: list[int]) -> tuple[TraceSet, Evide
     return traces, evidence(components, traces.prefixes(traces.positions(0)), REQUESTS)
 
 
-def fit_of(requests: Requests, clause: int, item: int) -> float:
-    cosine = float(requests.clause_points[clause].astype(float) @ POINTS[item].astype(float))
-    return cosine + float(requests.clause_lexical[clause, item]) if item else 0.0
+def fit_of(texts: Compared, clause: int, item: int) -> float:
+    cosine = float(texts.clause_points[clause].astype(float) @ POINTS[item].astype(float))
+    return cosine + float(texts.clause_lexical[clause, item]) if item else 0.0
 
 
 def features_twin(found: Evidence, row: int, items: list[int], place: int) -> dict[str, float]:
@@ -85,9 +86,9 @@ def clauses_twin(found: Evidence, row: int, item: int) -> dict[str, float]:
     text = int(found.rows[row])
     if text == NO_TEXT:
         return {"clause": 0, "clause_uncovered": 0}
-    clauses = range(REQUESTS.offsets[text], REQUESTS.offsets[text + 1])
-    covered = [max([0.0, *(fit_of(REQUESTS, clause, each) for each in history)]) for clause in clauses]
-    fits = [fit_of(REQUESTS, clause, item) for clause in clauses]
+    clauses = range(found.texts.offsets[text], found.texts.offsets[text + 1])
+    covered = [max([0.0, *(fit_of(found.texts, clause, each) for each in history)]) for clause in clauses]
+    fits = [fit_of(found.texts, clause, item) for clause in clauses]
     gains = [fit - before for fit, before in zip(fits, covered, strict=True)]
     return {"clause": max(fits), "clause_uncovered": max(gains)}
 
@@ -175,22 +176,18 @@ def test_clauses_that_calls_took_are_passed_over() -> None:
     assert told["clauses_left"][:, 0].tolist() == [3, 2, 1]
     assert told["clause_next"].argmax(axis=1).tolist() == [0, 2, 1]
     assert told["clause_here"].argmax(axis=1).tolist() == [0, 0, 2]
-    assert told["clause_next"][2] == pytest.approx(
-        [fit_of(REQUESTS, 2, item) for item in (1, 2, 3)], abs=1e-6
-    )
-    assert told["clause_ahead"][1, 1] == pytest.approx(
-        max(fit_of(REQUESTS, 1, 2), 0.8 * fit_of(REQUESTS, 2, 2))
-    )
+    assert told["clause_next"][2] == pytest.approx([fit_of(BESIDE, 2, item) for item in (1, 2, 3)], abs=1e-6)
+    assert told["clause_ahead"][1, 1] == pytest.approx(max(fit_of(BESIDE, 1, 2), 0.8 * fit_of(BESIDE, 2, 2)))
 
 
 def test_names_are_looked_for_in_the_clauses_whose_turn_it_is() -> None:
     _, found = looked_at([[1, 3, 2]], [0])
     items = np.array([[1, 2, 3]] * 3, dtype=np.int32)
     told = dict(zip(NAMES, np.moveaxis(features(found, items), 2, 0), strict=True))
-    titled = REQUESTS.clause_titled[:3, 1:4]
+    titled = BESIDE.clause_titled[:3, 1:4]
     # "read the file", "draw a chart", "send it as a mail": each clause names one.
     assert titled.argmax(axis=1).tolist() == [0, 2, 1]
-    assert told["titled"][0] == pytest.approx(REQUESTS.titled[0, 1:4])
+    assert told["titled"][0] == pytest.approx(BESIDE.titled[0, 1:4])
     assert told["clause_titled"][0] == pytest.approx(titled.max(axis=0))
     assert told["clause_next_titled"] == pytest.approx(titled)
     assert told["clause_here_titled"] == pytest.approx(np.array([[0, 0, 0], titled[0], titled[1]]))
@@ -323,6 +320,6 @@ def test_without_traces_or_texts_it_names_nothing() -> None:
 
 def test_a_request_without_clauses_is_one_and_lexical_shares_end_at_one() -> None:
     assert np.diff(REQUESTS.offsets).tolist() == [3, 1, 1, 2]
-    assert REQUESTS.lexical.max(axis=1).tolist() == [1, 1, 0, 1]
-    assert REQUESTS.lexical[1].argmax() == 4
-    assert REQUESTS.clause_lexical.shape == (7, SIZE)
+    assert BESIDE.lexical.max(axis=1).tolist() == [1, 1, 0, 1]
+    assert BESIDE.lexical[1].argmax() == 4
+    assert BESIDE.clause_lexical.shape == (7, SIZE)
