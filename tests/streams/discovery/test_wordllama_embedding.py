@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -22,6 +23,15 @@ def test_points_are_of_length_one_and_of_its_dimensions(embedding: WordLlamaEmbe
     points = embedding.embed(["send a mail", "x"])
     assert (points.shape, points.dtype) == ((2, embedding.dimensions), np.float32)
     assert np.linalg.norm(points, axis=1) == pytest.approx(1, abs=1e-5)
+
+
+def test_several_threads_get_the_points_that_one_gets(embedding: WordLlamaEmbedding) -> None:
+    texts = [f"send mail {number} to a user " * (1 + number % 5) for number in range(40)]
+    batches = [texts[:count] for count in range(1, len(texts))]
+    with ThreadPoolExecutor(4) as threads:
+        found = [*threads.map(embedding.embed, batches)]
+    for points, batch in zip(found, batches, strict=True):
+        assert np.array_equal(points, embedding.embed(batch))
 
 
 def test_what_means_nearly_the_same_is_near(embedding: WordLlamaEmbedding) -> None:
