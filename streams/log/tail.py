@@ -108,6 +108,23 @@ class Tails:
                 offsets = await consumer.beginning_offsets(wanted)
         return {(pair.topic, pair.partition): offset for pair, offset in offsets.items()}
 
+    async def first_since(
+        self, partitions: Iterable[tuple[str, int]], time_ms: int
+    ) -> dict[tuple[str, int], int | None]:
+        """The first offsets of several partitions that were written then or later; None: there is none.
+
+        Args:
+            time_ms: milliseconds since 1970, from 0.
+
+        Raises:
+            BrokerUnavailable: the broker does not answer.
+        """
+        wanted = {TopicPartition(*pair): time_ms for pair in partitions}
+        async with self._consumer() as consumer:
+            async with asyncio.timeout(self._silence_s):
+                found = await consumer.offsets_for_times(wanted)
+        return {(pair.topic, pair.partition): at and at.offset for pair, at in found.items()}
+
     async def read(self, topic: str, partition: int, start: int, end: int) -> AsyncIterator[list[Any]]:
         """The records from `start` up to `end` (not included), in lists as they come.
 

@@ -235,7 +235,8 @@ async def _sizes(settings: Settings, selection: Selection) -> tuple[dict[int, ra
     """The offsets of each partition, and about how many records it has."""
     if selection.source == CLICKHOUSE:
         return {}, await asyncio.to_thread(_counts, settings)
-    spans = await topic_spans(settings, settings.topics.events, selection.partitions)
+    topic, since_ms = settings.topics.events, selection.since_ms
+    spans = await topic_spans(settings, topic, selection.partitions, since_ms)
     return spans, {number: len(span) for number, span in spans.items()}
 
 

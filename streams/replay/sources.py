@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -28,6 +28,8 @@ from pml.streams.settings import Settings
 BEFORE_ALL = -1
 PAGE_EVENTS = 5_000
 LINES_AT_ONCE = 1_000
+# An event bears the time of what caused it, which a broker wrote whose clock may go before that of the log's.
+CLOCKS_APART_MS = 600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,16 +183,30 @@ async def within(
                 return
 
 
-async def topic_spans(settings: Settings, topic: str, partitions: Iterable[int]) -> dict[int, range]:
+async def topic_spans(
+    settings: Settings, topic: str, partitions: Iterable[int], since_ms: int | None = None
+) -> dict[int, range]:
     """The offsets that partitions of a topic hold now.
+
+    Args:
+        since_ms: leave out what was written well before that time; what bears it or a later one stays.
 
     Raises:
         BrokerUnavailable: no broker answers.
     """
     pairs = [(topic, number) for number in partitions]
     async with _tails(settings) as tail:
-        ends, starts = await tail.ends(pairs), await tail.beginnings(pairs)
-    return {number: range(starts[topic, number], ends[topic, number]) for _, number in pairs}
+        ends = await tail.ends(pairs)
+        if since_ms is None:
+            starts: Mapping[tuple[str, int], int | None] = await tail.beginnings(pairs)
+        else:
+            starts = await tail.first_since(pairs, max(0, since_ms - CLOCKS_APART_MS))
+    return {pair[1]: range(_or(starts[pair], ends[pair]), ends[pair]) for pair in pairs}
+
+
+def _or(offset: int | None, end: int) -> int:
+    """What was written after the end was asked for is no part of it."""
+    return end if offset is None else min(offset, end)
 
 
 async def read_log(settings: Settings, partition: int, offsets: range, on_read: OnRead = unheard) -> Batches:

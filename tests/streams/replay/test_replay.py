@@ -25,10 +25,11 @@ from pml.streams.client import new_id
 from pml.streams.connection import client_options, producer_options
 from pml.streams.health import Health
 from pml.streams.orchestrator.table import Life, life_key, write_session
-from pml.streams.replay.parts import Part, replay_part
+from pml.streams.replay import sources
+from pml.streams.replay.parts import Part, parts_of, replay_part
 from pml.streams.replay.play import ReplayReport
 from pml.streams.replay.selection import Selection
-from pml.streams.replay.sources import OnRead
+from pml.streams.replay.sources import OnRead, read_records
 from pml.streams.settings import Settings
 from pml.streams.sink import Sink
 from pml.streams.topics import ensure_topics
@@ -116,6 +117,38 @@ def first(projection: dict[str, object]) -> dict[str, object]:
     found = projection["first"]
     assert isinstance(found, dict)
     return found
+
+
+async def written_at(settings: Settings, partition: int, offset: int) -> int:
+    """When the broker wrote a record, milliseconds since 1970."""
+    async for records in read_records(settings, settings.topics.events, partition, range(offset, offset + 1)):
+        return int(records[0].timestamp)
+    raise AssertionError("it is not there")
+
+
+async def test_what_was_written_before_is_not_read(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with LogWriter(settings) as log:
+        partition = log.partition("ses_1")
+        before = await log.write("ses_1", *RUN, run_id="ses_1")
+        first_ms = await written_at(settings, partition, before[0].offset)
+        while time.time() * 1_000 <= first_ms + 1:
+            await asyncio.sleep(0.001)
+        late = await log.write("ses_1", *RUN, run_id="ses_2")
+    since_ms = await written_at(settings, partition, late[0].offset)
+
+    async def spans(since_ms: int) -> dict[int, range]:
+        parts = await parts_of(settings, Selection("kafka", since_ms=since_ms))
+        return {part.partition: part.offsets for part in parts}
+
+    # Clocks may be that far apart.
+    whole = range(before[0].offset, late[-1].offset + 1)
+    assert (await spans(since_ms))[partition] == (await spans(0))[partition] == whole
+    monkeypatch.setattr(sources, "CLOCKS_APART_MS", 0)
+    assert (await spans(since_ms))[partition] == range(late[0].offset, whole.stop)
+    nothing = await spans(since_ms + 86_400_000)
+    assert not any(len(offsets) for offsets in nothing.values())
 
 
 def test_what_is_altered_is_named(settings: Settings, tmp_path: Path) -> None:
