@@ -168,9 +168,11 @@ class LearningSettings(Group):
 
     `drift`: whether a served model that does worse than its best baseline is rolled back by itself.
     `outcome_score`: what says how good a run was, NAME, NAME>=NUMBER or NAME=CATEGORY; empty: its end.
+    `tenants_at_hand`: of how many tenants a bridge keeps what predicts in memory.
     """
 
     models_folder: Path | None = None
+    tenants_at_hand: int = Field(default=32, ge=1, le=4_096)
     drift: Literal["on", "off"] = "on"
     outcome_score: str = ""
 

@@ -32,7 +32,8 @@ class NothingKnown(PMLError):
 class Predict:
     """Answers with the model that was promoted last; without one, with what was counted of the latest runs.
 
-    One thread beside the loop does what takes long. What models need is imported with the first question, or
+    One thread beside the loop does what takes long; a question whose tenant's model is at hand does not wait
+    for it. What models need is imported with the first question, or
     before it by `prepare`: it takes as long as the rest of a bridge's start.
     """
 
@@ -56,10 +57,12 @@ class Predict:
 
     async def _load_promoted(self) -> None:
         serving = await self._in_thread(self._imported)
-        from pml.streams.learning.serving import TENANTS_MAX, known_of
+        from pml.streams.learning.serving import known_of
+
+        most = self._settings.learning.tenants_at_hand
 
         def promoted(library: Library) -> list[Known]:
-            return [known_of(library, tenant) for tenant in library.predicted[:TENANTS_MAX]]
+            return [known_of(library, tenant) for tenant in library.predicted[:most]]
 
         embedding = await self._finder.embedding()
         for known in await self._finder.look(promoted):
@@ -75,7 +78,7 @@ class Predict:
             BrokerUnavailable: the catalog cannot be read.
         """
         request, tenant = PredictRequest.model_validate(run.arguments), run.tenant
-        await self._in_thread(self._imported)
+        serving = self._serving or await self._in_thread(self._imported)
         from pml.streams.learning.serving import answered, known_of
 
         def known(library: Library) -> Known:
@@ -83,7 +86,10 @@ class Predict:
 
         embedding = await self._finder.embedding()
         found = await self._finder.look(known)
-        served: Served | None = await self._in_thread(lambda: self._imported().served(found, embedding))
+        # The thread may be reading another tenant's model, or counting its runs.
+        served: Served | None = serving.ready(found)
+        if served is None:
+            served = await self._in_thread(partial(serving.served, found, embedding))
         if served is None:
             raise NothingKnown("no model was trained, and no session has gone on yet; see: pml train")
         answer = await self._finder.look(lambda library: answered(library, tenant, request, served))

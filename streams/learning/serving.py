@@ -25,12 +25,11 @@ from pml.processors.workflow.definitions import safe_text
 from pml.schemas.errors import PMLError
 from pml.schemas.prediction import PredictAnswer, PredictRequest
 from pml.streams.learning.artefacts import ModelUnfit, load
+from pml.streams.learning.at_hand import AtHand
 from pml.streams.learning.counted_runs import TENANTS_WAITING_MAX, CountedRuns, Schemas, keep_latest
 from pml.streams.learning.manifests import tenant_of
 from pml.streams.settings import Settings
 
-# A tenant's model and what it knows of arguments take some megabytes; who asked longest ago makes room.
-TENANTS_MAX = 8
 LOADED_AGAIN_S = 10.0
 
 log = structlog.get_logger("pml.bridge")
@@ -86,15 +85,25 @@ class _Unfit:
 
 
 class Serving:
-    """Keeps what serves a few tenants at hand. One thread uses it.
+    """Keeps what serves some tenants at hand. One thread makes it; what is made, any thread may take.
 
     A model that cannot be loaded is passed over for a while: its file may be on its way to this machine.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._settings, self._counts = settings, CountedRuns(settings)
-        self._at_hand: OrderedDict[str, Served] = OrderedDict()
+        self._at_hand = AtHand[Served](settings.learning.tenants_at_hand)
         self._unfit: OrderedDict[str, _Unfit] = OrderedDict()
+
+    def ready(self, known: Known) -> Served | None:
+        """What answers now where nothing is to be made first, so that nobody waits for what others need.
+
+        From any thread, unlike all else here.
+        """
+        found = self._at_hand.get(known.tenant)
+        if found is None or found.model_id != (known.promoted or ""):
+            return None
+        return found if found.model_id or not self._counts.due(known.tenant) else None
 
     def served(self, known: Known, embedding: Embedding) -> Served | None:
         """What answers now; None where there is nothing to predict from.
@@ -107,10 +116,10 @@ class Serving:
             found = self._promoted(known.tenant, known.promoted, embedding)
         found = found or self._from_runs(known, embedding)
         if found is None:
-            self._at_hand.pop(known.tenant, None)
+            self._at_hand.drop(known.tenant)
         else:
             # Who has nothing at hand makes nobody else's make room.
-            keep_latest(self._at_hand, known.tenant, found, TENANTS_MAX)
+            self._at_hand.keep(known.tenant, found)
         return found
 
     def _promoted(self, tenant: str, model_id: str, embedding: Embedding) -> Served | None:
@@ -141,7 +150,7 @@ class Serving:
         before = self._at_hand.get(known.tenant)
         if before is not None and before.model_id:
             # It was promoted, and is no longer: nothing of it serves while runs are counted.
-            del self._at_hand[known.tenant]
+            self._at_hand.drop(known.tenant)
             self._counts.at_once(known.tenant)
             before = None
         if self._counts.due(known.tenant):

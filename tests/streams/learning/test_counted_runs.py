@@ -14,10 +14,11 @@ from pml.processors.memory.embedding import HashedNgrams
 from pml.schemas.errors import PMLError, QueryError, StoreUnavailable
 from pml.streams.learning import counted_runs
 from pml.streams.learning.counted_runs import COUNTING_SHARE, FAILED_AGAIN_S, STORE_AGAIN_S
-from pml.streams.learning.serving import TENANTS_MAX, Known, Served, Serving
+from pml.streams.learning.serving import Known, Served, Serving
 from pml.streams.settings import Settings
 
 MODULE = "pml.streams.learning.counted_runs"
+AT_HAND = 8
 MODEL = cast("NextModel", object())
 AWAY, REFUSED = StoreUnavailable("the store hangs"), QueryError("refused")
 DAY_S = 86_400
@@ -49,7 +50,10 @@ class _NoStore:
 
 @pytest.fixture
 def serves(tmp_path: Path) -> Serving:
-    return Serving(Settings(data_dir=tmp_path, clickhouse={"url": "http://127.0.0.1:1"}))
+    settings = Settings(
+        data_dir=tmp_path, clickhouse={"url": "http://127.0.0.1:1"}, learning={"tenants_at_hand": AT_HAND}
+    )
+    return Serving(settings)
 
 
 Look = Callable[[str], "NextModel | PMLError | None"]
@@ -181,7 +185,7 @@ def test_more_tenants_than_are_kept_at_hand_are_not_counted_out_of_turn(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, serves: Serving
 ) -> None:
     looking(clock, monkeypatch, 0.5, lambda _: MODEL)
-    tenants = [f"t{number}" for number in range(TENANTS_MAX + 1)]
+    tenants = [f"t{number}" for number in range(AT_HAND + 1)]
     answers = [ask(serves, tenant) for _ in range(10) for tenant in tenants]
     assert sorted(clock.looks) == tenants
     assert sum(each is None for each in answers) <= 10

@@ -198,3 +198,43 @@ def test_a_model_of_another_tenant_does_not_serve(
     (refused,) = [each for each in logs if each["log_level"] == "error"]
     assert refused["event"] == "the promoted model cannot serve; what is counted does"
     assert "another tenant" in refused["reason"]
+
+
+@pytest.mark.parametrize(("at_hand", "loads"), [(2, 6), (3, 3)])
+def test_models_of_as_many_tenants_as_said_are_kept_at_hand(
+    at_hand: int, loads: int, tmp_path: Path, model: NextModel
+) -> None:
+    store, learning = {"url": "http://127.0.0.1:1"}, {"tenants_at_hand": at_hand}
+    serves = Serving(Settings(data_dir=tmp_path, clickhouse=store, learning=learning))
+    asked = [Known(name, promoted(tmp_path, model, name), {}) for name in ("ann", "bob", "cay")]
+    with structlog.testing.capture_logs() as logs:
+        for known in (*asked, *asked):
+            found = serves.ready(known) or serves.served(known, HashedNgrams())
+            assert found is not None
+            assert found.model_id == known.promoted
+    assert [each["event"] for each in logs].count("model loaded") == loads
+
+
+def test_who_was_asked_for_last_stays_at_hand(tmp_path: Path, model: NextModel) -> None:
+    store, learning = {"url": "http://127.0.0.1:1"}, {"tenants_at_hand": 2}
+    serves = Serving(Settings(data_dir=tmp_path, clickhouse=store, learning=learning))
+    ann, bob, cay = (Known(name, promoted(tmp_path, model, name), {}) for name in ("ann", "bob", "cay"))
+    for known in (ann, bob):
+        serves.served(known, HashedNgrams())
+    assert serves.ready(ann) is not None
+    serves.served(cay, HashedNgrams())
+    assert [serves.ready(each) is not None for each in (ann, bob, cay)] == [True, False, True]
+
+
+def test_what_is_another_model_by_now_is_not_ready(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: NextModel
+) -> None:
+    serves = counting(monkeypatch, tmp_path, lambda: None)
+    model_id = promoted(tmp_path, model, "local")
+    counted, trained = Known("local", None, {}), Known("local", model_id, {})
+    assert serves.ready(counted) is None
+    serves.served(counted, HashedNgrams())
+    # It is not its turn again yet.
+    assert [serves.ready(each) is not None for each in (counted, trained)] == [True, False]
+    serves.served(trained, HashedNgrams())
+    assert [serves.ready(each) is not None for each in (counted, trained)] == [False, True]
