@@ -23,6 +23,7 @@ settings.load_profile("untimed")
 # begins last ends last, and a worker that waits leaves the processor to those that compute.
 SLOW_FILES = (
     "tests/streams/mcp_server/proxy/test_live.py",
+    "tests/streams/demo/test_demo.py",  # whose training compiles what others then find compiled
     "tests/drills/test_kill_points.py",
     "tests/streams/orchestrator/test_crashes.py",
     "tests/simulation/test_mutants.py",
@@ -34,7 +35,6 @@ SLOW_FILES = (
     "tests/streams/cli/test_sandbox.py",
     "tests/simulation/test_simulation.py",
     "tests/chaos/test_chaos.py",
-    "tests/streams/demo/test_demo.py",
     "tests/streams/cli/test_secured_broker.py",
     "tests/deploy/test_workflows.py",
     "tests/streams/gateway/test_live.py",
@@ -51,9 +51,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Slow files and others by turns, each kind in its order."""
     files = dict.fromkeys(item.location[0] for item in items)
     place = {name: number * (BETWEEN + 1) for number, name in enumerate(SLOW_FILES)}
-    others = (name for name in files if name not in place)
+    others = sorted((name for name in files if name not in place), key=_turn)
     place |= {name: number // BETWEEN * (BETWEEN + 1) + 1 for number, name in enumerate(others)}
     items.sort(key=lambda item: place[item.location[0]])
+
+
+def _turn(file: str) -> int:
+    """What computes longest (trainings) not at the beginning, where much is yet to be compiled, nor last."""
+    return {"benchmarks": 1, "streams": 2}.get(file.split("/")[1], 0)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
