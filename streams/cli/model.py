@@ -64,11 +64,12 @@ def show(model_id: ModelId, json: Json = False) -> None:
     """
     from pml.streams.learning.kept_backtests import latest_backtest
     from pml.streams.learning.listing import lived
-    from pml.streams.learning.manifests import tenant_of
+    from pml.streams.learning.manifests import read_manifest, tenant_of
     from pml.streams.learning.shown_manifest import read_shown
 
     settings = load_settings()
-    manifest = read_shown(settings.models_folder, model_id)
+    # As JSON it is told as it is; the table needs more of it than lists and promotions do.
+    manifest = (read_manifest if json else read_shown)(settings.models_folder, model_id)
     found = run_async(lived(settings, tenant_of(manifest), model_id))
     tested = latest_backtest(settings.models_folder, model_id)
     if json:
