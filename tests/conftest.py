@@ -10,9 +10,9 @@ import pytest
 from hypothesis import settings
 
 from pml.streams.local.kafka import EmbeddedKafka
-from tests.fixtures.store import clickhouse_url, database, empty_store
+from tests.fixtures.store import clickhouse_url, database, empty_store, migrated_store, migrated_tables
 
-__all__ = ["clickhouse_url", "database", "empty_store", "kafka"]
+__all__ = ["clickhouse_url", "database", "empty_store", "kafka", "migrated_store", "migrated_tables"]
 
 # A machine that is busy is slow, not wrong: what a test may take is bounded by its own time-out.
 settings.register_profile("untimed", deadline=None)

@@ -8,7 +8,6 @@ import pytest
 
 from pml.clickhouse.client import Limits, Store
 from pml.clickhouse.derived import Odd, Window, both_rows, derived_tables, missing, surplus
-from pml.clickhouse.migrate import migrate
 from pml.clickhouse.rows import EVENTS_TABLE
 
 pytestmark = pytest.mark.integration
@@ -18,17 +17,16 @@ PARTITION, FIRST, LAST = 3, 5_000, 5_099
 
 
 @pytest.fixture
-def store(empty_store: Store) -> Store:
+def store(migrated_store: Store) -> Store:
     """Tasks with large results, sessions one after the other."""
-    migrate(empty_store)
-    empty_store.command(
+    migrated_store.command(
         f"""INSERT INTO {EVENTS_TABLE} (partition, log_offset, tenant, session_id, type, occurred_at, data)
         SELECT {PARTITION}, number, 'local', concat('ses_', leftPad(toString(intDiv(number, 20)), 6, '0')),
             'task.completed', now64(6, 'UTC'),
             concat('{{"result":"', hex(randomString({RESULT_BYTES // 2})), '"}}')
         FROM numbers({EVENTS})"""
     )
-    return empty_store
+    return migrated_store
 
 
 @pytest.mark.parametrize("session", [None, ("local", "ses_000251")])

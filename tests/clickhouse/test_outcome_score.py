@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from pml.clickhouse.client import Store
-from pml.clickhouse.migrate import migrate
 from pml.clickhouse.training.outcome_score import OutcomeScore
 from pml.clickhouse.training.reading import read_arrays
 from pml.clickhouse.training.selection import Selection
@@ -39,8 +38,7 @@ def test_an_outcome_is_a_name_with_a_number_or_a_category() -> None:
 
 
 @pytest.mark.integration
-def test_a_score_is_the_outcome_of_its_run(empty_store: Store) -> None:
-    migrate(empty_store)
+def test_a_score_is_the_outcome_of_its_run(migrated_store: Store) -> None:
     for number, scores in enumerate((*SCORES, ())):
         session = History(f"ses_{number}", 0, 1_000 * number, 1_000 * number)
         session.add(h.run_started(), f"run_{number}")
@@ -48,23 +46,23 @@ def test_a_score_is_the_outcome_of_its_run(empty_store: Store) -> None:
         session.add(h.run_completed(), f"run_{number}")
         for score in scores:
             session.add(h.run_scored(**score), f"run_{number}")
-        session.insert(empty_store)
+        session.insert(migrated_store)
     late = History(f"ses_{LATE}", 0, 50_000, 50_000)
     late.add(h.run_scored("quality", number=0.1, known=False), f"run_{LATE}")
-    late.insert(empty_store)
+    late.insert(migrated_store)
 
     def scored(told: str) -> list[int]:
-        found = read_arrays(empty_store, Selection(), outcome=OutcomeScore.parse(told))
+        found = read_arrays(migrated_store, Selection(), outcome=OutcomeScore.parse(told))
         by_run = dict(zip(found["run_id"].tolist(), found["scored"].tolist(), strict=True))
         return [by_run[f"run_{number}".encode()] for number in range(LATE + 1)]
 
     assert scored("quality>=0.8") == [-1, 1, 0, 0, -1, 0, -1, 0]
     assert scored("quality") == [-1, 1, 1, 0, -1, 0, -1, 0]
     assert scored("quality=poor") == [-1, -1, -1, 0, 1, -1, -1, -1]
-    assert "scored" not in read_arrays(empty_store, Selection())
+    assert "scored" not in read_arrays(migrated_store, Selection())
 
-    plain = from_store(empty_store, Selection(), Known())
-    source = from_store(empty_store, Selection(), Known(), "quality>=0.8")
+    plain = from_store(migrated_store, Selection(), Known())
+    source = from_store(migrated_store, Selection(), Known(), "quality>=0.8")
     assert plain.sessions.traces.outcomes.tolist() == [1.0] * 8
     assert source.sessions.traces.outcomes.tolist() == [1, 1, 0, 0, 1, 0, 1, 0]
     assert source.about["outcome"] == {"score": "quality>=0.8", "scored_runs": 5}

@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from pml.clickhouse.client import Limits, Store
-from pml.clickhouse.migrate import migrate
 from pml.clickhouse.query import named_queries, run_query
 from pml.clickhouse.rows import THRESHOLD_COLUMNS, THRESHOLDS_TABLE
 from pml.clickhouse.training.trace_priorities import COLUMNS as PRIORITY_COLUMNS
@@ -15,9 +14,8 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def store(empty_store: Store) -> Store:
+def store(migrated_store: Store) -> Store:
     """Two runs of `notes`, one of them failed, with hits, misses, repeats and waste; stored twice."""
-    migrate(empty_store)
     first = History()
     first.add(h.run_started(capability_id="cap_1"))
     first.add(h.completed("n1", tool_ms=10.0, duration_ms=11.0))
@@ -38,12 +36,12 @@ def store(empty_store: Store) -> Store:
     second.add(h.skipped("n3"), run_id="run_2")
     second.add(h.run_failed(), run_id="run_2")
     for token in ("once", "twice"):
-        first.insert(empty_store, f"a-{token}")
-        second.insert(empty_store, f"b-{token}")
-        empty_store.insert(THRESHOLDS_TABLE, THRESHOLD_COLUMNS, h.thresholds(), token=f"c-{token}")
+        first.insert(migrated_store, f"a-{token}")
+        second.insert(migrated_store, f"b-{token}")
+        migrated_store.insert(THRESHOLDS_TABLE, THRESHOLD_COLUMNS, h.thresholds(), token=f"c-{token}")
     priority = ("local", "ses_1", 100, "run_1", 0.9, h.START)
-    empty_store.insert("trace_priorities", PRIORITY_COLUMNS, [priority])
-    return empty_store
+    migrated_store.insert("trace_priorities", PRIORITY_COLUMNS, [priority])
+    return migrated_store
 
 
 def test_every_query_says_what_it_does_and_runs(store: Store) -> None:
@@ -66,10 +64,9 @@ def test_every_query_says_what_it_does_and_runs(store: Store) -> None:
         assert run_query(store, query.name).rows
 
 
-def test_every_query_runs_on_an_empty_store(empty_store: Store) -> None:
-    migrate(empty_store)
+def test_every_query_runs_on_an_migrated_store(migrated_store: Store) -> None:
     for name in named_queries():
-        assert run_query(empty_store, name).rows == []
+        assert run_query(migrated_store, name).rows == []
 
 
 def test_hits_and_misses_are_those_of_the_accounts(store: Store) -> None:

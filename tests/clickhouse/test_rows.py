@@ -6,7 +6,6 @@ import orjson
 import pytest
 
 from pml.clickhouse.client import Store
-from pml.clickhouse.migrate import migrate
 from pml.clickhouse.rows import EVENT_COLUMNS, EVENTS_TABLE, event_row
 from pml.schemas.codec import encode
 from pml.schemas.events import Cause, Event, EventData, PartitionTaken
@@ -45,9 +44,8 @@ def test_what_an_event_leaves_out_is_empty() -> None:
     ],
 )
 def test_the_view_shows_the_event_that_was_inserted(
-    empty_store: Store, data: EventData, tool: tuple[str, str]
+    migrated_store: Store, data: EventData, tool: tuple[str, str]
 ) -> None:
-    migrate(empty_store)
     item = event(
         data,
         run_id="run_1",
@@ -56,8 +54,8 @@ def test_the_view_shows_the_event_that_was_inserted(
         traceparent="00-ab-cd-01",
         cause=Cause(topic="pml.commands", partition=3, offset=2**40),
     )
-    empty_store.insert(EVENTS_TABLE, EVENT_COLUMNS, [row(item)], token="3-107-108")
-    (shown,) = empty_store.query("SELECT * FROM events").as_dicts()
+    migrated_store.insert(EVENTS_TABLE, EVENT_COLUMNS, [row(item)], token="3-107-108")
+    (shown,) = migrated_store.query("SELECT * FROM events").as_dicts()
     assert orjson.loads(shown["data"]) == orjson.loads(encode(item))["data"]
     assert (shown["id"], shown["log_offset"], shown["partition"]) == (item.id, 107, 3)
     assert (shown["run_id"], shown["principal"], shown["command_id"]) == ("run_1", "ada", "cmd_1")

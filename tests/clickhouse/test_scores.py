@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from pml.clickhouse.client import Store
-from pml.clickhouse.migrate import migrate
 from pml.clickhouse.query import run_query
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
@@ -16,9 +15,8 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def store(empty_store: Store) -> Store:
-    migrate(empty_store)
-    return empty_store
+def store(migrated_store: Store) -> Store:
+    return migrated_store
 
 
 def _scores(store: Store, where: str = "1") -> list[dict[str, Any]]:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from pml.clickhouse.client import Store
-from pml.clickhouse.migrate import migrate
 from pml.clickhouse.training import session_values
 from pml.clickhouse.training.played_sessions import read_played_sessions
 from pml.clickhouse.training.session_values import LIMITS, VALUE_BYTES_MAX, Stretch, read_session_values
@@ -20,9 +19,8 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def store(empty_store: Store) -> Store:
-    migrate(empty_store)
-    return empty_store
+def store(migrated_store: Store) -> Store:
+    return migrated_store
 
 
 def call(session: History, run_id: str, tool: str = "files:read_file", **fields: object) -> None:

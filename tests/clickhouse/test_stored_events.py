@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from pml.clickhouse.client import Limits, Store
-from pml.clickhouse.migrate import migrate
 from pml.clickhouse.replay import stored_page, stored_rows
 from pml.clickhouse.rows import EVENT_COLUMNS
 from tests.clickhouse import history as h
@@ -19,9 +18,8 @@ DATA, OFFSET = EVENT_COLUMNS.index("data"), EVENT_COLUMNS.index("log_offset")
 
 
 @pytest.fixture
-def store(empty_store: Store) -> Store:
-    migrate(empty_store)
-    return empty_store
+def store(migrated_store: Store) -> Store:
+    return migrated_store
 
 
 def test_an_event_that_was_stored_twice_is_read_once(store: Store) -> None:

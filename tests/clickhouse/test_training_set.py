@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from pml.clickhouse.client import Store
-from pml.clickhouse.migrate import migrate
 from pml.clickhouse.rows import EVENT_COLUMNS, EVENTS_TABLE
 from pml.clickhouse.training.export import write_npz, write_parquet
 from pml.clickhouse.training.reading import count_traces, read_arrays
@@ -35,10 +34,9 @@ FILES = pytest.mark.parametrize("kind", WRITERS)
 
 
 @pytest.fixture
-def store(empty_store: Store) -> Store:
-    migrate(empty_store)
-    _insert(empty_store, range(40))
-    return empty_store
+def store(migrated_store: Store) -> Store:
+    _insert(migrated_store, range(40))
+    return migrated_store
 
 
 def _insert(store: Store, numbers: Iterable[int], later_s: int = 0) -> None:
@@ -153,12 +151,11 @@ def test_the_seed_and_the_shares_decide_about_the_sides(store: Store) -> None:
 
 
 @pytest.fixture
-def conversations(empty_store: Store) -> Store:
+def conversations(migrated_store: Store) -> Store:
     """Sessions of three runs that overlap in time; of a run there are near-duplicates in other sessions."""
-    migrate(empty_store)
     rows = [row for number in range(40) for row in _later(_conversation(number), 5 * number).rows()]
-    empty_store.insert(EVENTS_TABLE, EVENT_COLUMNS, rows)
-    return empty_store
+    migrated_store.insert(EVENTS_TABLE, EVENT_COLUMNS, rows)
+    return migrated_store
 
 
 def _conversation(number: int) -> History:

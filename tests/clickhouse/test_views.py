@@ -6,7 +6,6 @@ import orjson
 import pytest
 
 from pml.clickhouse.client import Store
-from pml.clickhouse.migrate import migrate
 from pml.schemas.events import (
     ApprovalCall,
     ApprovalGranted,
@@ -31,9 +30,8 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def store(empty_store: Store) -> Store:
-    migrate(empty_store)
-    return empty_store
+def store(migrated_store: Store) -> Store:
+    return migrated_store
 
 
 def _a_run() -> History:

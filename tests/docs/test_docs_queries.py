@@ -7,7 +7,6 @@ import re
 import pytest
 
 from pml.clickhouse.client import Store
-from pml.clickhouse.migrate import migrate
 from pml.clickhouse.query import named_queries, run_query
 from tests.docs import pages
 
@@ -16,10 +15,9 @@ PAGE = "docs/reference/clickhouse.md"
 
 
 @pytest.fixture
-def store(empty_store: Store) -> Store:
+def store(migrated_store: Store) -> Store:
     """The tables and views of this release, without rows."""
-    migrate(empty_store)
-    return empty_store
+    return migrated_store
 
 
 def test_views_and_their_columns(store: Store) -> None:

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pml.clickhouse.client import Store
-from pml.clickhouse.migrate import migrate
 from pml.schemas.errors import UndecodableRecord
 from pml.streams.run_listing import Cursor, RunPage, cursor_of, list_runs
 from pml.streams.settings import Settings
@@ -20,15 +19,14 @@ from tests.clickhouse.history import History
 
 
 @pytest.fixture
-def settings(empty_store: Store, clickhouse_url: str, tmp_path: Path) -> Settings:
-    migrate(empty_store)
+def settings(migrated_store: Store, clickhouse_url: str, tmp_path: Path) -> Settings:
     for number in range(7):
         # Pairs begin at the same moment, some of them under the same id in another session.
         session = History(session_id=f"ses_{number}", offset=100 * number, epoch=100 * number)
         session.add(h.run_started(), run_id=f"run_{number // 3}")
         session.events[0]["occurred_at"] = h.time_of(h.START + timedelta(seconds=number // 2))
-        session.insert(empty_store, f"token-{number}")
-    store = {"url": clickhouse_url, "database": empty_store.address.database}
+        session.insert(migrated_store, f"token-{number}")
+    store = {"url": clickhouse_url, "database": migrated_store.address.database}
     return Settings.load(data_dir=tmp_path, clickhouse=store)
 
 

@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from pml.clickhouse.client import Store
-from pml.clickhouse.migrate import migrate
 from pml.schemas.catalog import CatalogRecord, PermissionRecord, ServerTools, Tool
 from pml.schemas.permissions import PermissionFile
 from pml.streams.catalog_topic import publish
@@ -22,19 +21,16 @@ READ, SEARCH = "files:read_file", "files:search"
 
 
 @pytest.fixture
-def store(
-    empty_store: Store, clickhouse_url: str, database: str, kafka: str, monkeypatch: pytest.MonkeyPatch
-) -> Store:
+def store(migrated_store: Store, clickhouse_url: str, kafka: str, monkeypatch: pytest.MonkeyPatch) -> Store:
     """Sessions that read a page and then search what it names; both tools may run early."""
     monkeypatch.setenv("CLICKHOUSE_URL", clickhouse_url)
-    monkeypatch.setenv("PML_CLICKHOUSE__DATABASE", database)
+    monkeypatch.setenv("PML_CLICKHOUSE__DATABASE", migrated_store.address.database)
     monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", kafka)
     monkeypatch.setenv("PML_KAFKA__TOPIC_PREFIX", new_id("cli") + ".")
-    migrate(empty_store)
     for number in range(SESSIONS):
-        _session(number).insert(empty_store)
+        _session(number).insert(migrated_store)
     asyncio.run(_catalog(Settings.load()))
-    return empty_store
+    return migrated_store
 
 
 def _session(number: int) -> History:

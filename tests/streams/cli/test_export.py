@@ -9,7 +9,6 @@ import orjson
 import pytest
 
 from pml.clickhouse.client import Store
-from pml.clickhouse.migrate import migrate
 from pml.processors.learning.packed_texts import unpacked
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
@@ -19,16 +18,15 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def store(empty_store: Store, clickhouse_url: str, database: str, monkeypatch: pytest.MonkeyPatch) -> Store:
-    migrate(empty_store)
+def store(migrated_store: Store, clickhouse_url: str, monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.setenv("CLICKHOUSE_URL", clickhouse_url)
-    monkeypatch.setenv("PML_CLICKHOUSE__DATABASE", database)
+    monkeypatch.setenv("PML_CLICKHOUSE__DATABASE", migrated_store.address.database)
     session = History()
     session.add(h.run_started())
     session.add(h.completed("n1"))
     session.add(h.run_completed())
-    session.insert(empty_store)
-    return empty_store
+    session.insert(migrated_store)
+    return migrated_store
 
 
 @pytest.mark.usefixtures("store")

@@ -8,7 +8,6 @@ import orjson
 import pytest
 
 from pml.clickhouse.client import Store
-from pml.clickhouse.migrate import migrate
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
 from tests.streams.cli.conftest import Pml
@@ -17,10 +16,9 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def store(empty_store: Store, clickhouse_url: str, database: str, monkeypatch: pytest.MonkeyPatch) -> Store:
-    migrate(empty_store)
+def store(migrated_store: Store, clickhouse_url: str, monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.setenv("CLICKHOUSE_URL", clickhouse_url)
-    monkeypatch.setenv("PML_CLICKHOUSE__DATABASE", database)
+    monkeypatch.setenv("PML_CLICKHOUSE__DATABASE", migrated_store.address.database)
     for number, (kind, context) in enumerate(
         [
             ("release", {"domain": "docs", "text": "write the release notes of the repository"}),
@@ -33,8 +31,8 @@ def store(empty_store: Store, clickhouse_url: str, database: str, monkeypatch: p
         session.add(h.completed("n1", preview=f"result {number}"), run_id=f"run_{number}")
         session.add(h.failed("n2"), run_id=f"run_{number}")
         session.add(h.speculation("n3", "discarded", "unused", confidence=0.75), run_id=f"run_{number}")
-        session.insert(empty_store)
-    return empty_store
+        session.insert(migrated_store)
+    return migrated_store
 
 
 def found(pml: Pml, *arguments: str) -> list[Any]:
