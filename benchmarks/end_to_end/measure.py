@@ -67,9 +67,17 @@ class Held:
 
 
 def measured(
-    folder: Path, name: str, embedding: Embedding, rules: Rules, *, seed: int, most: int, told: Told
+    folder: Path,
+    name: str,
+    embedding: Embedding,
+    rules: Rules,
+    *,
+    seed: int,
+    most: int,
+    told: Told,
+    parts: int = FOLDS,
 ) -> dict[str, Any]:
-    """A set's row, as JSON-serialisable values; at most `most` sessions of each fold are played.
+    """A set's row, as JSON-serialisable values; at most `most` sessions of each of `parts` folds are played.
 
     Each is played by models that were fitted on the other folds, with a threshold that was chosen on the
     sessions of the other folds. `told` is called after each fold.
@@ -79,12 +87,12 @@ def measured(
     read_only = {tool["tool_id"]: tool.get("read_only") for tool in tools}
     known = recorded(folder, way.folder, way.visible)
     data = Recorded(argument_set(folder, name), read_only, seed)
-    fold = folds(known.sessions.traces.groups, FOLDS, seed)
+    fold = folds(known.sessions.traces.groups, parts, seed)
     held = []
-    for number in range(FOLDS):
+    for number in range(parts):
         fit_on, others = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
         held.append(_held(data, known.sessions, fit_on, _some(others, most, seed), embedding))
-        told(f"{name}: fold {number + 1} of {FOLDS}")
+        told(f"{name}: fold {number + 1} of {parts}")
     return {"name": name, "visible": known.visible, **row_of(held, rules)}
 
 
