@@ -36,7 +36,7 @@ mutants: $(STAMP) ## Change the core in one place at a time; its tests must noti
 demo: $(STAMP) ## Set everything up and run the demo workflows with and without speculation
 	@$(BIN)/pml demo
 
-# Most tests wait for a broker: four at a time keep two cores busy. The slow files begin first (conftest.py).
+# Most tests wait for a broker: four at a time keep two cores busy. Slow files and others take turns (conftest.py).
 test: $(STAMP) ## Set everything up and run every test
 	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 

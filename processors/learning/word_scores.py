@@ -79,9 +79,6 @@ class ScoredTexts:
     scores: WordScores
     said: _Said
 
-    def __len__(self) -> int:
-        return len(self.said.offsets) - 1
-
     def rows(self, rows: Places) -> Scores:
         """float32 [rows, size]: what each item gets of these texts, int64; words count once each."""
         found = np.zeros((len(rows), self.scores.size), dtype=np.float32)

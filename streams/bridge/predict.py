@@ -33,8 +33,8 @@ class Predict:
     """Answers with the model that was promoted last; without one, with what was counted of the latest runs.
 
     One thread beside the loop does what takes long; a question whose tenant's model is at hand does not wait
-    for it. What models need is imported with the first question, or
-    before it by `prepare`: it takes as long as the rest of a bridge's start.
+    for it. What models need is imported with the first question, or before it by `prepare`: it takes as long
+    as the rest of a bridge's start.
     """
 
     def __init__(self, settings: Settings, finder: Finder) -> None:

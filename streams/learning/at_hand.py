@@ -9,6 +9,14 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
+def keep_latest(kept: OrderedDict[str, T], tenant: str, what: T, most: int) -> None:
+    """Keep something of a tenant; what was kept longest ago makes room."""
+    kept[tenant] = what
+    kept.move_to_end(tenant)
+    if len(kept) > most:
+        kept.popitem(last=False)
+
+
 class AtHand(Generic[T]):
     """Who was asked for longest ago makes room. From any thread."""
 
@@ -27,10 +35,7 @@ class AtHand(Generic[T]):
     def keep(self, tenant: str, what: T) -> None:
         """Keep this of a tenant from now on."""
         with self._lock:
-            self._kept[tenant] = what
-            self._kept.move_to_end(tenant)
-            if len(self._kept) > self._most:
-                self._kept.popitem(last=False)
+            keep_latest(self._kept, tenant, what, self._most)
 
     def drop(self, tenant: str) -> None:
         """Keep nothing of a tenant."""

@@ -6,7 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from pml.clickhouse.client import Store
 from pml.clickhouse.training.session_values import Stretch, read_session_values
@@ -15,6 +15,7 @@ from pml.processors.learning.model import NextModel, fitted
 from pml.processors.memory.embedding import Embedding
 from pml.schemas.errors import PMLError, StoreUnavailable
 from pml.streams.connection import store_url
+from pml.streams.learning.at_hand import keep_latest
 from pml.streams.settings import Settings
 
 # These take from half a second of one core to four, by how much their calls say.
@@ -39,7 +40,6 @@ STORE_TIMEOUT_S = 10
 TENANTS_WAITING_MAX = 4_096
 
 Schemas = Mapping[str, Mapping[str, Any]]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class _Wait:
 
 
 class CountedRuns:
-    """Counts the runs of tenants, and knows when again. One thread uses it."""
+    """Counts the runs of tenants, and knows when again. One thread uses it, but for `due`."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -61,7 +61,7 @@ class CountedRuns:
         self._compiled = False
 
     def due(self, tenant: str) -> bool:
-        """Whether a tenant's runs may be counted now."""
+        """Whether a tenant's runs may be counted now. From any thread."""
         return not self._waits(tenant)
 
     def say_again(self, tenant: str) -> None:
@@ -129,14 +129,6 @@ class CountedRuns:
                 self._store.close()
                 self._store = None
             raise
-
-
-def keep_latest(kept: OrderedDict[str, T], tenant: str, what: T, most: int) -> None:
-    """Keep something of a tenant; what was kept longest ago makes room."""
-    kept[tenant] = what
-    kept.move_to_end(tenant)
-    if len(kept) > most:
-        kept.popitem(last=False)
 
 
 def _again(error: PMLError) -> PMLError:

@@ -34,7 +34,8 @@ class ModelsBusy(PMLError):
 async def alone(file: Path, within_s: float = ALONE_WITHIN_S) -> AsyncIterator[None]:
     """Hold a file while the body runs, as the only one of all processes that hold it.
 
-    Where the folder cannot be written nobody can hold anything in it; then the body runs all the same.
+    Where the folder cannot be written, or its file system knows no locks, nobody can hold anything in it;
+    then the body runs all the same.
 
     Args:
         file: is made where it is not there, with its folder.
@@ -54,7 +55,7 @@ def _opened(file: Path) -> AbstractContextManager[IO[bytes] | None]:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return file.open("ab")
     except OSError as error:
-        log.warning("nobody can be kept out meanwhile", file=str(file), reason=error.strerror)
+        _nobody_kept_out(file, error)
         return nullcontext()
 
 
@@ -65,11 +66,17 @@ async def _taken(stream: IO[bytes], within_s: float) -> None:
     while True:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
+            return None
         except BlockingIOError:
             if clock() >= until_s:
                 raise ModelsBusy(f"{stream.name} is held by another process: try again") from None
             await asyncio.sleep(_LOOK_AGAIN_S)
+        except OSError as error:
+            return _nobody_kept_out(stream.name, error)
+
+
+def _nobody_kept_out(file: Path | str, error: OSError) -> None:
+    log.warning("nobody can be kept out meanwhile", file=str(file), reason=error.strerror)
 
 
 def held(file: Path) -> dict[str, Any]:

@@ -25,8 +25,8 @@ from pml.processors.workflow.definitions import safe_text
 from pml.schemas.errors import PMLError
 from pml.schemas.prediction import PredictAnswer, PredictRequest
 from pml.streams.learning.artefacts import ModelUnfit, load
-from pml.streams.learning.at_hand import AtHand
-from pml.streams.learning.counted_runs import TENANTS_WAITING_MAX, CountedRuns, Schemas, keep_latest
+from pml.streams.learning.at_hand import AtHand, keep_latest
+from pml.streams.learning.counted_runs import TENANTS_WAITING_MAX, CountedRuns, Schemas
 from pml.streams.learning.manifests import tenant_of
 from pml.streams.settings import Settings
 

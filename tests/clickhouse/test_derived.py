@@ -29,6 +29,16 @@ def store(migrated_store: Store) -> Store:
     return migrated_store
 
 
+def test_where_a_row_lies_is_said_by_the_sorting_key_of_every_table(migrated_store: Store) -> None:
+    """FINAL picks among what PREWHERE leaves: it must leave all versions of a row, or none."""
+    sql = "SELECT sorting_key FROM system.tables WHERE database = currentDatabase() AND name = {name:String}"
+    tables = derived_tables(migrated_store)
+    assert len(tables) >= 5
+    for name in tables:
+        ((key,),) = migrated_store.query(sql, {"name": name}).rows
+        assert {"partition", "log_offset"} <= set(key.split(", ")), name
+
+
 @pytest.mark.parametrize("session", [None, ("local", "ses_000251")])
 def test_the_values_of_rows_outside_the_window_stay_unread(
     session: tuple[str, str] | None, store: Store, monkeypatch: pytest.MonkeyPatch

@@ -47,7 +47,7 @@ def test_each_row_is_to_the_last_bit_what_its_words_give(
     told = WordScores(known, SIZE, dtype, of_best=of_best).of(texts)
     rows = np.array([*reversed(range(len(texts))), *range(len(texts))], dtype=np.int64)
     found = told.rows(rows)
-    assert (len(told), found.shape, found.dtype) == (len(texts), (2 * len(texts), SIZE), np.float32)
+    assert (found.shape, found.dtype) == ((2 * len(texts), SIZE), np.float32)
     for row, text in zip(found, rows, strict=True):
         assert row.tolist() == added_up(known, texts[text], dtype, of_best=of_best).tolist()
 

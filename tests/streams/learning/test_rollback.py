@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,20 @@ async def test_what_a_person_promotes_while_a_model_is_rolled_back_stands(
     await asyncio.wait_for(persons[0], 10)
     assert (topic.model.model_id, topic.model.principal, topic.model.previous) == (THIRD, "ann", (SECOND,))
     assert [item.model_id for item in topic.model.fallen or ()] == [FIRST]
+
+
+async def test_where_a_file_system_knows_no_locks_models_are_let_serve_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, topic = settings_of(tmp_path), Topic(monkeypatch, serving(FIRST, SECOND))
+    keep(settings.models_folder, FIRST, SECOND)
+
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(locked_file.fcntl, "flock", refused)
+    await promotion.promote(settings, SECOND, "ann")
+    assert (topic.model.model_id, topic.model.principal) == (SECOND, "ann")
 
 
 async def test_a_model_stays_while_somebody_else_is_at_it(
