@@ -83,10 +83,12 @@ def columns_sql(columns: Mapping[str, Column], split: Split = "groups", *, calls
     return f"SELECT {wanted} FROM ({traces_sql(split)}) {joined} ORDER BY partition, log_offset, run_id{last}"
 
 
-def words_sql(expression: str, *, calls: bool) -> str:
-    """A vocabulary, in the order of its numbers."""
-    joined = "ARRAY JOIN tasks AS task" if calls else ""
-    return f"SELECT DISTINCT {expression} AS word FROM ({traces_sql()}) {joined} ORDER BY word"
+def words_sql() -> str:
+    """One row of all vocabularies, those of traces and then those of calls, each in the order of its numbers."""
+    of_traces = [f"groupUniqArray({expression})" for expression in TRACE_WORDS.values()]
+    of_calls = [f"groupUniqArrayArray(arrayMap(task -> {each}, tasks))" for each in CALL_WORDS.values()]
+    found = ", ".join(f"arraySort({words})" for words in of_traces + of_calls)
+    return f"SELECT {found} FROM ({traces_sql()})"
 
 
 def snapshot_sql() -> str:

@@ -125,11 +125,7 @@ def read_columns(store: Store, pinned: Pinned, told: Told, outcome: OutcomeScore
     of_calls = call_columns()
     calls = _columns(store, columns_sql(of_calls, calls=True), parameters, of_calls, told)
     offsets = np.concatenate(([0], np.cumsum(traces.pop("calls"))))
-    words = {
-        **_vocabularies(store, selection, TRACE_WORDS, calls=False),
-        **_vocabularies(store, selection, CALL_WORDS, calls=True),
-    }
-    return {**traces, "offsets": offsets, **calls, **words}
+    return {**traces, "offsets": offsets, **calls, **_vocabularies(store, selection)}
 
 
 def take_snapshot(store: Store, selection: Selection) -> Snapshot:
@@ -170,13 +166,11 @@ def _columns(
     return {name: np.ascontiguousarray(rows[name]) for name in columns}
 
 
-def _vocabularies(store: Store, selection: Selection, words: Mapping[str, str], *, calls: bool) -> Arrays:
-    return {f"{name}_words": _words(store, selection, column, calls=calls) for name, column in words.items()}
-
-
-def _words(store: Store, selection: Selection, expression: str, *, calls: bool) -> NDArray[Any]:
-    rows = store.query(words_sql(expression, calls=calls), selection.parameters(), LIMITS).rows
-    return text_array([row[0] for row in rows])
+def _vocabularies(store: Store, selection: Selection) -> Arrays:
+    """All by one query: most of what it costs is to plan the view, and each would read all traces again."""
+    found = store.query(words_sql(), selection.parameters(), LIMITS).rows[0]
+    names = [f"{name}_words" for name in (*TRACE_WORDS, *CALL_WORDS)]
+    return {name: text_array(words) for name, words in zip(names, found, strict=True)}
 
 
 def _cuts(store: Store, selection: Selection, traces: int) -> dict[str, str]:
