@@ -20,7 +20,13 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def store(empty_store: Store) -> Store:
+def store(migrated_store: Store) -> Store:
+    return migrated_store
+
+
+@pytest.fixture
+def own_store(empty_store: Store) -> Store:
+    """Whose tables a test may change."""
     migrate(empty_store)
     return empty_store
 
@@ -152,26 +158,26 @@ def test_a_reader_takes_the_newest_of_what_there_is(store: Store) -> None:
     assert [episode.task_id for episode in newest] == ["n6", "n5"]
 
 
-def test_the_view_shows_the_newest_of_each_tenant(store: Store) -> None:
-    a_run().insert(store)
-    a_run(tenant="other").insert(store)
-    keep_episodes(store, EpisodeRetention(days=30, most=2))
-    assert told(store) == sorted(2 * ALL[-2:])
-    migrate(store, EpisodeRetention(most=4))
-    assert store.query("SELECT tenant, count() FROM episodes GROUP BY 1 ORDER BY 1").rows == [
+def test_the_view_shows_the_newest_of_each_tenant(own_store: Store) -> None:
+    a_run().insert(own_store)
+    a_run(tenant="other").insert(own_store)
+    keep_episodes(own_store, EpisodeRetention(days=30, most=2))
+    assert told(own_store) == sorted(2 * ALL[-2:])
+    migrate(own_store, EpisodeRetention(most=4))
+    assert own_store.query("SELECT tenant, count() FROM episodes GROUP BY 1 ORDER BY 1").rows == [
         ["local", 4],
         ["other", 4],
     ]
 
 
-def test_days_that_are_over_are_dropped(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    a_run().insert(store)
+def test_days_that_are_over_are_dropped(own_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    a_run().insert(own_store)
     monkeypatch.setattr(h, "START", datetime.now(UTC) - timedelta(days=20))
-    a_run(session_id="ses_old").insert(store)
-    assert len(told(store)) == 12
-    keep_episodes(store, EpisodeRetention(days=10))
-    store.command("OPTIMIZE TABLE episodes_raw FINAL")
-    assert told(store) == ALL
+    a_run(session_id="ses_old").insert(own_store)
+    assert len(told(own_store)) == 12
+    keep_episodes(own_store, EpisodeRetention(days=10))
+    own_store.command("OPTIMIZE TABLE episodes_raw FINAL")
+    assert told(own_store) == ALL
 
 
 def test_an_old_log_that_is_read_again_is_taken_whatever_its_age(
@@ -198,14 +204,14 @@ def test_events_that_were_there_before_are_remembered(store: Store) -> None:
         assert told(store) == ALL
 
 
-def test_the_migration_remembers_what_an_earlier_release_stored(store: Store) -> None:
-    a_run().insert(store)
+def test_the_migration_remembers_what_an_earlier_release_stored(own_store: Store) -> None:
+    a_run().insert(own_store)
     for statement in (
         "DROP TABLE episodes_raw",
         "DROP VIEW episodes",
         "DROP TABLE episodes_from_events",
         "ALTER TABLE migrations DELETE WHERE name = 'episodes' SETTINGS mutations_sync = 1",
     ):
-        store.command(statement)
-    assert [name.split()[1] for name in migrate(store)] == ["episodes"]
-    assert told(store) == ALL
+        own_store.command(statement)
+    assert [name.split()[1] for name in migrate(own_store)] == ["episodes"]
+    assert told(own_store) == ALL
