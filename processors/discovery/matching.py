@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import lru_cache
 from itertools import chain
+from math import fsum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,11 +136,12 @@ def _shared_words(candidates: Sequence[Candidate], intent: str) -> Column:
     counts = Counter(word for of_one in given for word in dict.fromkeys(chain(*of_one)))
     rare = {word: rarity(len(given), count) for word, count in counts.items()}
     unknown, asked = rarity(len(given), 0), dict.fromkeys(_said(intent))
-    whole = sum(rare.get(word, unknown) for word in asked)
+    whole = [rare.get(word, unknown) for word in asked]
 
     def share(said: Collection[str]) -> float:
-        both = sum(rare[word] for word in said if word in asked)
-        return both / ((whole + sum(rare[word] for word in said) - both) or 1.0)
+        # Sums that do not depend on the order: the same words in another order have a share of 1, never more.
+        both = fsum(rare[word] for word in said if word in asked)
+        return both / (fsum(chain(whole, (rare[word] for word in said if word not in asked))) or 1.0)
 
     return np.array([max(share(said) for said in of_one) for of_one in given])
 

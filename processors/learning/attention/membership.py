@@ -55,6 +55,8 @@ class Membership:
     owners: Ids
     members: Ids
     levels: Places = field(init=False)
+    _upward: Messages = field(init=False, repr=False)
+    _downward: Messages = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         pairs = np.column_stack((self.owners, self.members)).astype(np.int64).reshape(-1, 2)
@@ -67,6 +69,9 @@ class Membership:
         if np.any(levels == _CYCLE):
             raise ValueError("a capability contains itself: no message could be passed first")
         object.__setattr__(self, "levels", levels)
+        # Every epoch asks for them again: they are found once.
+        object.__setattr__(self, "_upward", _messages(self.nodes, self.owners, self.members, levels))
+        object.__setattr__(self, "_downward", _messages(self.nodes, self.members, self.owners, -levels))
 
     @classmethod
     def of(cls, nodes: int, contained: Mapping[int, Iterable[int]]) -> Membership:
@@ -96,11 +101,11 @@ class Membership:
 
     def upward(self) -> Messages:
         """Owners hear their members, the lowest level first."""
-        return _messages(self.nodes, self.owners, self.members, self.levels)
+        return self._upward
 
     def downward(self) -> Messages:
         """Members hear their owners, the highest level first."""
-        return _messages(self.nodes, self.members, self.owners, -self.levels)
+        return self._downward
 
     def silent(self) -> Membership:
         """The same nodes, none of which contains anything: the head without message passing."""

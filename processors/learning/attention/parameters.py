@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -82,7 +83,7 @@ def shapes(sizes: Sizes) -> dict[str, tuple[int, ...]]:
 
 def count(sizes: Sizes) -> int:
     """How many numbers there are."""
-    return sum(int(np.prod(shape)) for shape in shapes(sizes).values())
+    return sum(prod(shape) for shape in shapes(sizes).values())
 
 
 def views(flat: Floats, sizes: Sizes) -> Parameters:
@@ -95,7 +96,7 @@ def views(flat: Floats, sizes: Sizes) -> Parameters:
         raise ValueError(f"{flat.shape} numbers do not fit a model of {count(sizes)}")
     found, start = [], 0
     for shape in shapes(sizes).values():
-        end = start + int(np.prod(shape))
+        end = start + prod(shape)
         found.append(flat[start:end].reshape(shape))
         start = end
     return Parameters(*found)

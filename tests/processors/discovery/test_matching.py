@@ -189,6 +189,16 @@ def test_confidences_are_shares_of_what_an_intent_can_mean(candidates: list[Cand
     assert np.all((rows[:, 0] >= 0) & (rows[:, 0] <= 1))
 
 
+def test_the_same_words_in_another_order_are_all_of_them_and_no_more() -> None:
+    """These, added up as they come, had a share of 1 + 2⁻⁵²."""
+    said = (["read"], ["read write file mail"])
+    candidates = [
+        Candidate(f"cap_{number}", tuple(intents), ("files:read_file",))
+        for number, intents in enumerate(said)
+    ]
+    assert evidence(index_of(*candidates), candidates, "write file mail read")[1, 0] == 1
+
+
 def test_sums_of_any_size_are_no_error() -> None:
     rows = np.array([[1.0, 700.0, 0.0], [1.0, 700.0, 0.0], [0.0, -700.0, 0.0]])
     assert confidences(rows, MatchWeights(1, 10, 0, 0)).tolist() == [0.5, 0.5, 0.0]
