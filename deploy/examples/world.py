@@ -37,11 +37,12 @@ def build(root: Path) -> None:
         _write(root, path, text)
 
 
-def clone(repository: Path, target: Path) -> None:
-    """Clone a checkout, without hard links and without hooks; what is not committed stays behind.
+def clone(repository: Path, target: Path, *, linked: bool = False) -> None:
+    """Clone a checkout without hooks; what is not committed stays behind.
 
-    Where `repository` has no history (see `has_history`), a small repository is made instead, the same
-    commits each time.
+    Only what is `linked` shares files with `repository`, its packs: for a clone of one that is ours. Where
+    `repository` has no history (see `has_history`), a small repository is made instead, the same commits
+    each time.
 
     Raises:
         ConfigurationError: `target` holds files and was not made by this function.
@@ -53,8 +54,9 @@ def clone(repository: Path, target: Path) -> None:
     marker = Path(".git", MARKER)
     _clear(target, marker)
     source = _git("rev-parse", "--show-toplevel", at=repository).strip()
-    # Through a pack: copying thousands of loose objects one by one takes seconds.
-    options = ("--quiet", "--no-local", "--template=")
+    # Through a pack: copying thousands of loose objects one by one takes seconds. A link to the pack of such a
+    # clone takes a sixth of packing it again.
+    options = ("--quiet", "--local" if linked else "--no-local", "--template=")
     _git("-c", f"core.hooksPath={os.devnull}", "clone", *options, source, str(target))
     (target / marker).touch()
 

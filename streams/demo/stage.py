@@ -64,7 +64,7 @@ class Stage:
     def rebuild(self) -> None:
         """The folder and the repository as they were before any run."""
         world.build(self.root)
-        world.clone(self._snapshot, self.repository)
+        world.clone(self._snapshot, self.repository, linked=True)
 
     def digest(self) -> str:
         """What a run left behind."""

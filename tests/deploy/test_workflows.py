@@ -121,7 +121,7 @@ async def run_all(folder: Path, clients: Clients) -> dict[str, tuple[dict[str, O
     servers, done = await listed(clients), {}
     for file in FILES:
         world.build(folder / "root")
-        world.clone(folder / "snapshot", folder / "repository")
+        world.clone(folder / "snapshot", folder / "repository", linked=True)
         workflow = load(file)
         graph = checked_graph(workflow, servers)
         outcomes = await run(graph, workflow.context | {"repository": str(folder / "repository")}, clients)

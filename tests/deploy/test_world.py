@@ -85,6 +85,11 @@ def test_a_clone_has_the_history_of_its_checkout_and_is_rebuilt_the_same(tmp_pat
     assert world.digest(target) != before, "what is staged counts too"
     world.clone(source, target)
     assert world.digest(target) == before
+    of_source = world.digest(source)
+    world.clone(source, target, linked=True)
+    assert world.digest(target) == before
+    git(target, "gc", "--quiet", "--prune=now")
+    assert world.digest(source) == of_source
 
 
 def test_reading_a_clone_does_not_change_its_digest(tmp_path: Path) -> None:

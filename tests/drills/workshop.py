@@ -268,7 +268,7 @@ class Workshop:
             await asyncio.to_thread(_end, process)
 
     @asynccontextmanager
-    async def work(self, per_second: float = 3.0) -> AsyncIterator[None]:
+    async def work(self, per_second: float = 2.0) -> AsyncIterator[None]:
         """Runs keep coming while the block runs, in sessions of their own; the last ones come after it.
 
         With each comes a turn of a longer session, in which what follows is predicted.
