@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Where byte code may not be kept, each of the many processes of a stack compiles all of PML again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup test walkthroughs demo check format typecheck bench bench-speculation bench-discovery bench-learning bench-end-to-end drill simulate chaos mutants up down clean
 
@@ -38,7 +40,7 @@ demo: $(STAMP) ## Set everything up and run the demo workflows with and without 
 
 # Most tests wait for a broker: four at a time keep two cores busy. Slow files and others take turns (conftest.py).
 test: $(STAMP) ## Set everything up and run every test
-	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 check: $(STAMP) typecheck ## Formatting, lint, types and the direction of imports
 	@$(BIN)/ruff format --check .

@@ -84,7 +84,7 @@ def columns_sql(columns: Mapping[str, Column], split: Split = "groups", *, calls
 
 
 def words_sql() -> str:
-    """One row of all vocabularies, those of traces and then those of calls, each in the order of its numbers."""
+    """One row: the vocabularies of traces and then those of calls, each in the order of its numbers."""
     of_traces = [f"groupUniqArray({expression})" for expression in TRACE_WORDS.values()]
     of_calls = [f"groupUniqArrayArray(arrayMap(task -> {each}, tasks))" for each in CALL_WORDS.values()]
     found = ", ".join(f"arraySort({words})" for words in of_traces + of_calls)

@@ -54,7 +54,7 @@ def clone(repository: Path, target: Path, *, linked: bool = False) -> None:
     marker = Path(".git", MARKER)
     _clear(target, marker)
     source = _git("rev-parse", "--show-toplevel", at=repository).strip()
-    # Through a pack: copying thousands of loose objects one by one takes seconds. A link to the pack of such a
+    # Through a pack: copying thousands of loose objects one by one takes seconds. To link the pack of such a
     # clone takes a sixth of packing it again.
     options = ("--quiet", "--local" if linked else "--no-local", "--template=")
     _git("-c", f"core.hooksPath={os.devnull}", "clone", *options, source, str(target))

@@ -71,14 +71,13 @@ def test_a_folder_of_data_sets_is_a_table_and_keeps_nothing(pml: Pml, tmp_path: 
     assert told.exit_code == 0, told.stderr
     assert "nestful: 12 questions, 0% of what came never seen; visible was the whole request" in told.stdout
     assert "+0.000 [+0.000, +0.000]" in told.stdout.splitlines()[-1]
-    found = orjson.loads(pml("train", "--data", "sets", "--json").stdout)
+    assert "attention" not in told.stdout
+    found = orjson.loads(pml("train", "--data", "sets", "--with-attention", "--json").stdout)
     assert [(each["set"], each["serves"] == each["baseline"]) for each in found["sets"]] == [
         ("nestful", True)
     ]
-    assert "attention" not in found["sets"][0]["validation"]
-    more = orjson.loads(pml("train", "--data", "sets", "--with-attention", "--json").stdout)
-    assert {"attention", "attention_head"} < more["sets"][0]["validation"].keys()
-    assert "interval" in more["sets"][0]["message_passing"]
+    assert {"attention", "attention_head"} < found["sets"][0]["validation"].keys()
+    assert "interval" in found["sets"][0]["message_passing"]
     assert not Path(".pml/models").exists()
 
 

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,9 @@ def stack(shared_project: Project) -> Project:
     return project
 
 
+@lru_cache(maxsize=1)
 def address(project: Project) -> str:
+    """Where a project's gateway answers agents; it keeps its address while the stack runs."""
     part = next(part for part in project.json("status")["parts"] if part["name"] == "gateway")
     return f"{part['address']}/mcp"
 
