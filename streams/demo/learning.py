@@ -90,8 +90,10 @@ async def _learn(player: Player, plan: Plan, sessions: Sequence[DemoSession], sa
     await until_stored(settings, player.run_ids)
     say("training on what was recorded")
     model = await _trained(settings, plan)
-    say(f"training the best baseline, {model['baseline']}")
-    baseline = await _trained(settings, plan, model["baseline"])
+    baseline = model
+    if model["serves"] != model["baseline"]:
+        say(f"training the best baseline, {model['baseline']}")
+        baseline = await _trained(settings, plan, model["baseline"])
     if plan.threshold is not None:
         everywhere = chosen_context(plan.tenant, None, None, None)
         await publish_override(settings, everywhere, plan.threshold, PRINCIPAL)
