@@ -83,9 +83,9 @@ def judged_and_chosen(
     Raises:
         ValueError: there are fewer than two groups of sessions, or nothing to ask.
     """
-    judged = judge(sessions, embedding, seed, learners=learners, told=told)
-    if len(judged) == 0:
+    if len(sessions.traces.positions()) == 0:
         raise ValueError("no session goes on after its first run: there is nothing to ask")
+    judged = judge(sessions, embedding, seed, learners=learners, told=told)
     choice = choose(judged, seed)
     if wanted is not None:
         choice = replace(choice, serves=wanted, reason=f"{wanted} was asked for")

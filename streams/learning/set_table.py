@@ -10,7 +10,7 @@ import numpy as np
 from pml.processors.learning.judging import gain
 from pml.processors.memory.embedding import Embedding
 from pml.schemas.errors import ConfigurationError
-from pml.streams.learning.data_sets import named_sets, recorded
+from pml.streams.learning.data_sets import RecordedSet, named_sets, recorded
 from pml.streams.learning.phases import Phases
 from pml.streams.learning.training import Wish, judge_all, told
 
@@ -29,14 +29,19 @@ def judge_sets(folder: Path, embedding: Embedding, wish: Wish, phases: Phases) -
         raise ConfigurationError(
             f"{folder} has none of the data sets that are known; see the guide on training"
         )
-    return [_row(folder, name, embedding, wish, phases) for name in names]
+    # All are read before one is judged: what cannot be read is said at once, not after an hour.
+    sets = {name: _read(folder, name) for name in names}
+    return [_row(name, data, embedding, wish, phases) for name, data in sets.items()]
 
 
-def _row(folder: Path, name: str, embedding: Embedding, wish: Wish, phases: Phases) -> dict[str, Any]:
+def _read(folder: Path, name: str) -> RecordedSet:
     try:
-        data = recorded(folder, name)
+        return recorded(folder, name)
     except (OSError, ValueError, KeyError) as error:
         raise ConfigurationError(f"{folder / name} cannot be read: {error}") from None
+
+
+def _row(name: str, data: RecordedSet, embedding: Embedding, wish: Wish, phases: Phases) -> dict[str, Any]:
     verdict = judge_all(data.sessions, embedding, wish, phases)
     judged, choice, traces = verdict.judged, verdict.choice, data.sessions.traces
     one, other = judged.ways[choice.serves], judged.ways[choice.baseline]
