@@ -129,7 +129,7 @@ class Promises:
         assert life.session is not None
         run = life.session.runs.get(call.run_id)
         if getattr(started.data, "plan", None) is not None and call.task_id == started.data.task_id:
-            wanted = self.predicted(started.data, self._sources(life.session, started.data))
+            wanted = self.predicted(started.data, life.session)
             same = wanted == call.arguments or _NOTHING in wanted.values()
             self.ledger.check("predicted arguments are those written down", same, lambda: call.call_id)
             return
@@ -161,7 +161,7 @@ class Promises:
         spec = self.toolbox.specs[data.tool]
         if data.kind == "prediction":
             # What it knows it has from results: they stay on this machine.
-            arguments = self.predicted(data, self._sources(before, data))
+            arguments = self.predicted(data, before)
             missing = {name for name, value in arguments.items() if value is _NOTHING}
             derived, sure = True, run.status in ("completed", "failed")
         else:
@@ -355,12 +355,29 @@ class Promises:
         missing = {name for name, value in found.items() if value is _NOTHING}
         return {name: value for name, value in found.items() if name not in missing}, missing
 
-    def predicted(self, data: Any, sources: Sources) -> dict[str, Any]:
-        """The arguments of a predicted call: literals of what `pml:predict` said, or fields of results."""
+    def predicted(self, data: Any, session: Session) -> dict[str, Any]:
+        """The arguments of a predicted call: literals of what `pml:predict` said, or fields of results.
+
+        A result is that of every task that makes the call: one that was begun for another may be its source.
+        """
         place = data.plan
         outcome = self.observer.outcome_at((place.topic, place.partition, place.offset))
         answer: Any = outcome.result.structured if outcome.result else None
-        written = next(task for task in answer["workflow"]["tasks"] if task["id"] == data.task_id)
+        tasks = {task["id"]: task for task in answer["workflow"]["tasks"]}
+        written = tasks[data.task_id]
+        waited = {
+            argument["expression"].partition(".")[0]
+            for argument in written["arguments"].values()
+            if argument["type"] != "literal"
+        }
+        named = zip(sorted(waited | set(written.get("depends_on") or ())), data.sources or (), strict=False)
+        sources = {
+            name: entry.result
+            for name, call_id in named
+            if (entry := session.speculations.get(call_id)) is not None
+            and entry.result is not None
+            and entry.tool == tasks[name]["tool"]
+        }
         return {name: self._written(argument, sources) for name, argument in written["arguments"].items()}
 
     def _written(self, argument: dict[str, Any], sources: Sources) -> Any:
