@@ -1,7 +1,8 @@
 """`pml demo --learn`: sessions are recorded, a model is trained on them, and others are played with it.
 
 Three times the same held-out sessions: nothing predicted, by the best baseline, by the model. Both were
-trained on the same recorded sessions, each in a process of its own as `pml train` is for everybody.
+trained on the same recorded sessions, each in a process of its own as `pml train` is for everybody; where the
+baseline is what serves, they are one.
 """
 
 from __future__ import annotations

@@ -358,10 +358,11 @@ class Promises:
     def predicted(self, data: Any, session: Session) -> dict[str, Any]:
         """The arguments of a predicted call: literals of what `pml:predict` said, or fields of results.
 
-        A result is that of every task that makes the call: one that was begun for another may be its source.
+        A result is that of every task that makes the call: one that was begun for another may be its source,
+        where both are written alike in the same answer.
         """
-        place = data.plan
-        outcome = self.observer.outcome_at((place.topic, place.partition, place.offset))
+        place = (data.plan.topic, data.plan.partition, data.plan.offset)
+        outcome = self.observer.outcome_at(place)
         answer: Any = outcome.result.structured if outcome.result else None
         tasks = {task["id"]: task for task in answer["workflow"]["tasks"]}
         written = tasks[data.task_id]
@@ -370,13 +371,13 @@ class Promises:
             for argument in written["arguments"].values()
             if argument["type"] != "literal"
         }
-        named = zip(sorted(waited | set(written.get("depends_on") or ())), data.sources or (), strict=False)
+        names = sorted(waited | set(written.get("depends_on") or ()))
+        entries = [session.speculations.get(call_id) for call_id in data.sources or ()]
         sources = {
             name: entry.result
-            for name, call_id in named
-            if (entry := session.speculations.get(call_id)) is not None
-            and entry.result is not None
-            and entry.tool == tasks[name]["tool"]
+            for name, entry in zip(names, entries, strict=True)
+            if entry is not None and entry.result is not None and entry.plan == place
+            if _call_of(tasks[name]) == _call_of(tasks[entry.task_id])
         }
         return {name: self._written(argument, sources) for name, argument in written["arguments"].items()}
 
@@ -456,6 +457,10 @@ def certain(run: Run, node: Node) -> bool:
         if not open_branch:
             return False
     return not any(run.task(name).status in {"failed", "unknown"} for name in node.depends_on)
+
+
+def _call_of(task: Mapping[str, Any]) -> tuple[str, Any]:
+    return task["tool"], task["arguments"]
 
 
 def may_run_early(spec: ToolSpec, arguments: Mapping[str, Any], catalog: Catalog, derived: bool) -> bool:

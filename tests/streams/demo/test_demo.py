@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ from typer.testing import CliRunner
 
 from pml.schemas.workflow import Workflow
 from pml.streams.cli.app import app
+from pml.streams.client import new_id
 from pml.streams.demo import programs as programs_module
 from pml.streams.demo import stage as stage_module
 from pml.streams.demo.learning import Plan, learn
 from pml.streams.demo.programs import load_programs
+from pml.streams.demo.sessions import draw_sessions
 from pml.streams.demo.stage import Stage, load_workflows
 from pml.streams.settings import Settings
 
@@ -78,10 +81,16 @@ async def test_sessions_are_played_alike_with_what_was_learned_and_without(tmp_p
     assert [way["learner"] for way in predicted] == [report.model["baseline"], report.model["serves"]]
     assert {way["calls"] for way in (plain, *predicted)} == {plain["calls"]}
     assert all(way["hits"] > 0 for way in predicted), report.as_dict()
-    # What an earlier demo left in the same folder is of another tenant: it is neither trained on nor counted.
-    told = report.model["data"]
-    assert (told["tenant"], told["sessions"]) == (plan.tenant, plan.recorded)
-    assert plan.tenant != Plan(recorded=12, played=2).tenant
+    # What an earlier demo left in the same folder is neither trained on nor counted, and serves nobody here.
+    shorter = replace(plan, recorded=5, played=1, thinks_s=0.5, tenant=new_id("demo"))
+    again = await learn(Stage(settings, CHECKOUT), shorter, lambda text: None)
+    assert again.differences == []
+    (*_, last) = draw_sessions(shorter.recorded + shorter.played, shorter.seed)
+    calls = sum(len(workflow.tasks) for workflow in last.steps)
+    assert {way["calls"] for way in again.as_dict()["ways"]} == {calls}
+    for found, made in ((plan, report), (shorter, again)):
+        told = made.model["data"]
+        assert (told["tenant"], told["sessions"]) == (found.tenant, found.recorded)
 
 
 def test_one_byte_that_differs_makes_the_demo_fail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
