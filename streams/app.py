@@ -23,12 +23,14 @@ from faust.types import TP
 
 from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.connection import faust_broker
+from pml.streams.long_polls import poll_long_when_idle
 from pml.streams.settings import Settings
 
 log = structlog.get_logger("pml.app")
 
 Positions = Callable[[set[TP]], Mapping[TP, int]]
 # Faust's own 1.5 s holds up a partition that was left out of a poll in flight; 50 ms costs 20 requests/s.
+# Only under load: an idle consumer waits longer (long_polls.py).
 FETCH_WAIT_MS = 50
 # Commits only show lag; half a second keeps `pml status` honest.
 COMMIT_INTERVAL_S = 0.5
@@ -73,6 +75,11 @@ class ChunkThread(driver.AIOKafkaConsumerThread):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.seeks: Counter[TP] = Counter()
+
+    async def on_start(self) -> None:
+        await super().on_start()
+        if self.app.delivery.fetch_min_bytes == 1:  # else the wait gathers records
+            poll_long_when_idle(self._consumer)
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)

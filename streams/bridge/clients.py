@@ -14,6 +14,7 @@ from pml.streams.bridge.letters import DeadLetters
 from pml.streams.connection import client_options, producer_options
 from pml.streams.log.append import Appender
 from pml.streams.log.tail import Tails
+from pml.streams.long_polls import poll_long_when_idle
 from pml.streams.reachability import broker_errors
 from pml.streams.settings import Settings
 
@@ -48,6 +49,7 @@ async def clients(settings: Settings) -> AsyncIterator[Clients]:
         async with broker_errors(settings):
             for client in (claims, outcomes, tails, consumer):
                 await client.start()
+        poll_long_when_idle(consumer)
         yield Clients(claims, outcomes, tails, letters, consumer)
 
 

@@ -21,6 +21,7 @@ TAIL_BYTES = 65_536
 SESSION_TIMEOUT_MS = 9_000
 # After a kill, the new one has to wait until the old one counts as gone.
 SESSION_TIMEOUT_AFTER_KILL_MS = 4_000
+HEARTBEATS_PER_SESSION = 4
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ class KafkaFolder:
         settings = (base / "server.properties").read_text(encoding="ascii") + addresses(port, controller_port)
         silent_ms = SESSION_TIMEOUT_AFTER_KILL_MS if self.was_killed else SESSION_TIMEOUT_MS
         settings += f"broker.session.timeout.ms={silent_ms}\n"
+        settings += f"broker.heartbeat.interval.ms={silent_ms // HEARTBEATS_PER_SESSION}\n"
         (self.path / SETTINGS).write_text(settings, encoding="ascii")
         (self.path / "log4j2.yaml").write_bytes((base / "log4j2.yaml").read_bytes())
 
