@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import Any
 
 import orjson
@@ -29,6 +29,7 @@ from pml.streams.local.supervisor import migrate_store
 from pml.streams.settings import Settings
 from pml.streams.topics import ensure_topics
 from tests.drills.tally import Tally
+from tests.fixtures.commands import Command, start_role
 from tests.fixtures.settings import folder_settings
 from tests.fixtures.store import EmbeddedServer
 
@@ -136,7 +137,7 @@ class Workshop:
         self.kept = dict(roles)
         self.found_dead: list[Ended] = []
         self._turns = 0
-        self._roles: dict[str, subprocess.Popen[bytes]] = {}
+        self._roles: dict[str, Command] = {}
 
     async def set_up(self) -> None:
         """Topics, tables, and every role."""
@@ -147,23 +148,14 @@ class Workshop:
         for name, role in self.kept.items():
             await self.until_ready(name, role)
 
-    def start(
-        self, role: str, crash_at: str | None = None, name: str | None = None
-    ) -> subprocess.Popen[bytes]:
+    def start(self, role: str, crash_at: str | None = None, name: str | None = None) -> Command:
         """Start a role, to be killed where `crash_at` says; a second one of a role needs a name."""
         told = self._crash_file(name or role)
         told.unlink(missing_ok=True)
         environment = {**os.environ, **self.settings.environment(), VARIABLE: crash_at or f"@{told}"}
         log = self.settings.data_dir / f"{name or role}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("ab") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "pml.streams.cli", "worker", *role.split()],
-                stdout=output,
-                stderr=output,
-                env=environment,
-                start_new_session=True,
-            )
+        process = start_role(role, environment, log, Path.cwd())
         self._roles[name or role] = process
         return process
 
@@ -311,10 +303,10 @@ class Workshop:
                 await asyncio.sleep(0.5)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: Command) -> None:
     try:
         process.wait(20)
-    except subprocess.TimeoutExpired:
+    except TimeoutExpired:
         process.kill()
         process.wait()
 

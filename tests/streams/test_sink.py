@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -28,6 +26,7 @@ from pml.streams.log.reader import event_headers
 from pml.streams.settings import Settings
 from pml.streams.sink import Sink
 from pml.streams.topics import ensure_topics
+from tests.fixtures.commands import Command, start_role
 from tests.fixtures.store import EmbeddedServer, start_embedded
 from tests.log_writer import (
     LogWriter,
@@ -41,9 +40,6 @@ from tests.log_writer import (
 # A machine that runs several suites at once is slow, not wrong.
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 WAIT_S = 60
-SINK_CODE = (
-    "import sys; from pml.streams.worker import run_worker; from pml.streams.settings import Settings; "
-)
 RUN = [run_started(), task_started(), task_completed(), speculation_ended(), run_completed()]
 
 
@@ -192,10 +188,9 @@ async def test_a_crash_at_any_step_leaves_each_event_once(settings: Settings, po
         assert len(stored(settings, "tasks_raw")) == 40
 
 
-def start_sink(settings: Settings, crash_at: str) -> subprocess.Popen[bytes]:
-    code = SINK_CODE + "run_worker(Settings.load(), ['sink'])"
+def start_sink(settings: Settings, crash_at: str) -> Command:
     environment = {**os.environ, **settings.environment(), "PML_CRASH_AT": crash_at}
-    return subprocess.Popen([sys.executable, "-c", code], env=environment, cwd=settings.data_dir)
+    return start_role("sink", environment, settings.data_dir / "child.log", settings.data_dir)
 
 
 async def test_two_sinks_share_the_partitions_and_a_rebalance_doubles_nothing(settings: Settings) -> None:

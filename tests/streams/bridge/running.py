@@ -7,9 +7,8 @@ import os
 import sys
 import time
 import uuid
-from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +27,12 @@ from pml.streams.health import Health, read_all
 from pml.streams.log.reader import counted
 from pml.streams.log.tail import Tails
 from pml.streams.topics import ensure_topics
+from tests.fixtures.commands import Command, start_role
 from tests.fixtures.settings import folder_settings
 from tests.streams.bridge.conftest import SERVERS, EventLog
 
 READY_TIMEOUT_S = 40.0
+LOG_SHOWN = 20_000
 PERMISSIONS = {
     "version": 1,
     "tools": {
@@ -210,25 +211,20 @@ async def bridge(world: World) -> AsyncIterator[Health]:
 
 
 @asynccontextmanager
-async def worker(world: World, **environment: str) -> AsyncIterator[Process]:
+async def worker(world: World, **environment: str) -> AsyncIterator[Command]:
     """A bridge in a process of its own; killed at the end if it still runs."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        "import sys; from pml.streams.settings import Settings; from pml.streams.worker import run_worker; "
-        "run_worker(Settings.load(), ['bridge'])",
-        env={**os.environ, **world.settings.environment(), **environment},
-        cwd=world.folder,
-    )
+    variables = {**os.environ, **world.settings.environment(), **environment}
+    log = world.folder / "worker.log"
+    process = start_role("bridge", variables, log, world.folder)
     try:
         yield process
     finally:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+        process.kill()
+        await process.ended()
+        sys.stdout.write(log.read_text()[-LOG_SHOWN:])
 
 
-async def ready(world: World, process: Process) -> None:
+async def ready(world: World, process: Command) -> None:
     """Wait for the health file of this very process."""
     await until(
         lambda: (

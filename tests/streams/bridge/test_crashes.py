@@ -53,7 +53,7 @@ async def test_killed_at_every_step_each_unsafe_call_runs_at_most_once(reached: 
         crashed[point].append(call)
         async with worker(pml, PML_CRASH_AT=f"bridge.{point}", **STATIC) as process:
             await pml.send(call)
-            assert await asyncio.wait_for(process.wait(), 60) == -signal.SIGKILL
+            assert await asyncio.wait_for(process.ended(), 60) == -signal.SIGKILL
     calls = [call for point in POINTS for call in crashed[point]]
     async with worker(pml, **STATIC) as process:
         await ready(pml, process)
@@ -198,7 +198,7 @@ async def test_a_clean_stop_leaves_nothing_running_and_nothing_lost(pml: World) 
         await pml.send(safe)
         await until(lambda: pml.happened("count", unsafe) and pml.happened("slow", safe))
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.wait(), 25) == 0
+        assert await asyncio.wait_for(process.ended(), 25) == 0
     assert [outcome.status for outcome in await pml.outcomes(unsafe)] == ["ok"], "an unsafe call is awaited"
     assert await pml.outcomes(safe) == [], "a safe one is left to the next bridge"
     assert not alive(pml)

@@ -15,6 +15,7 @@ import pytest
 
 from pml.streams.local.kafka import EmbeddedKafka
 from pml.streams.local.supervisor import BACKOFF_FIRST_S, BACKOFF_MAX_S
+from tests.fixtures.commands import Command, start_role
 from tests.streams.orchestrator.world import Installation, beside, until, workflow
 
 POINTS = (
@@ -31,11 +32,6 @@ POINTS = (
     "orchestrator.after_live_calls:3",
     "orchestrator.after_seek",
 )
-PROGRAM = """
-from pml.streams.settings import Settings
-from pml.streams.worker import run_worker
-run_worker(Settings.load(), ["orchestrator"])
-"""
 SESSIONS = tuple(f"s{number}" for number in range(10))
 # An append is in doubt after 8 s without a broker, and then the role ends and is started again.
 RIDDEN_OUT_S = 7.0
@@ -50,23 +46,21 @@ def show(log: Path) -> None:
 @asynccontextmanager
 async def worker(
     installation: Installation, crash_at: str = "", instance: str = ""
-) -> AsyncIterator[asyncio.subprocess.Process]:
+) -> AsyncIterator[Command]:
     """An orchestrator in a process of its own; with an instance name it is back in the group at once."""
     environment = {**os.environ, **installation.settings.environment(), "PML_CRASH_AT": crash_at}
     if instance:
         environment["PML_ORCHESTRATOR__INSTANCE_ID"] = instance
-    log = open(installation.settings.data_dir / "worker.log", "ab")  # noqa: ASYNC230, SIM115
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", PROGRAM, env=environment, stdout=log, stderr=log
-    )
+    folder = installation.settings.data_dir
+    log = folder / "worker.log"
+    process = start_role("orchestrator", environment, log, folder)
     try:
         yield process
     finally:
         if process.returncode is None:
             process.terminate()
-        await process.wait()
-        log.close()
-        show(Path(log.name))
+        await process.ended()
+        show(log)
 
 
 @pytest.mark.timeout(180)
@@ -76,7 +70,7 @@ async def test_a_kill_at_any_step_loses_and_repeats_nothing(installation: Instal
         for session in SESSIONS:
             await installation.start_run(session, definition=workflow(3))
         async with worker(installation, point, "w1") as killed:
-            assert await asyncio.wait_for(killed.wait(), 60) == -signal.SIGKILL
+            assert await asyncio.wait_for(killed.ended(), 60) == -signal.SIGKILL
         async with worker(installation, instance="w1") as process:
             for session in SESSIONS:
                 await installation.wait_for(session, "run.completed")
@@ -116,7 +110,7 @@ async def kept_up(installation: Installation) -> AsyncIterator[list[int]]:
     async def keep() -> None:
         while True:
             async with worker(installation) as process:
-                ends.append(await process.wait())
+                ends.append(await process.ended())
             await asyncio.sleep(min(BACKOFF_FIRST_S * 2 ** (len(ends) - 1), BACKOFF_MAX_S))
 
     async with beside(keep()):

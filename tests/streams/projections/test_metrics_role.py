@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -27,6 +25,7 @@ from pml.streams.projections.reader import MetricsReport, read_metrics
 from pml.streams.projections.role import Metrics
 from pml.streams.settings import Settings
 from pml.streams.topics import ensure_topics
+from tests.fixtures.commands import Command, start_role
 from tests.log_writer import (
     LogWriter,
     run_completed,
@@ -142,10 +141,9 @@ async def test_a_killed_projection_counts_nothing_twice(settings: Settings) -> N
             assert figures(await read_metrics(settings, wait_s=WAIT_S)) == (121,) * 5
 
 
-def start_child(settings: Settings) -> subprocess.Popen[bytes]:
-    code = "from pml.streams.worker import run_worker; from pml.streams.settings import Settings; "
-    command = [sys.executable, "-c", code + "run_worker(Settings.load(), ['metrics'])"]
-    return subprocess.Popen(command, env={**os.environ, **settings.environment()}, cwd=settings.data_dir)
+def start_child(settings: Settings) -> Command:
+    environment = {**os.environ, **settings.environment()}
+    return start_role("metrics", environment, settings.data_dir / "child.log", settings.data_dir)
 
 
 async def test_partitions_move_between_two_and_nothing_is_lost_or_doubled(settings: Settings) -> None:

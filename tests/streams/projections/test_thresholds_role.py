@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -41,6 +39,7 @@ from pml.streams.replay.sessions import SessionsReplay
 from pml.streams.replay.sources import read_log, topic_spans
 from pml.streams.settings import Settings
 from pml.streams.topics import ensure_changelog, ensure_topics
+from tests.fixtures.commands import Command, start_role
 from tests.log_writer import LogWriter, run_completed, speculation_ended
 from tests.streams.learning.kept_models import FIRST, SECOND, keep, serving
 
@@ -206,11 +205,9 @@ async def test_a_restart_and_crashes_between_all_steps_count_nothing_twice(setti
     assert branch.probability == (total + 1) / (total + 2)
 
 
-def start_child(settings: Settings, crash_at: str) -> subprocess.Popen[bytes]:
-    code = "from pml.streams.worker import run_worker; from pml.streams.settings import Settings; "
-    command = [sys.executable, "-c", code + "run_worker(Settings.load(), ['thresholds'])"]
+def start_child(settings: Settings, crash_at: str) -> Command:
     environment = {**os.environ, **settings.environment(), VARIABLE: crash_at}
-    return subprocess.Popen(command, env=environment, cwd=settings.data_dir)
+    return start_role("thresholds", environment, settings.data_dir / "child.log", settings.data_dir)
 
 
 async def test_two_share_the_partitions_and_nothing_is_lost_or_doubled(settings: Settings) -> None:
