@@ -11,7 +11,7 @@ from typing import Self
 from pml.schemas.errors import BrokerUnavailable, ConfigurationError, PrerequisiteError
 from pml.streams.local.jars import kafka_jars, local_repository, resolve_jars
 from pml.streams.local.java import QUICK_POLL_S, JavaProcess
-from pml.streams.local.kafka_folder import CONSOLE, SETTINGS, BrokerRecord, KafkaFolder, new_cluster_id
+from pml.streams.local.kafka_folder import CONSOLE, SETTINGS, BrokerRecord, KafkaFolder
 from pml.streams.local.kafka_probe import answers
 from pml.streams.local.polling import until
 from pml.streams.local.ports import HOST, choose_port, is_free
@@ -23,7 +23,6 @@ OPTIONS = (
     "-Djdk.nio.maxCachedBufferSize=1048576",  # or each thread keeps a copy of its largest record off the heap
     "-Dlog4j2.configurationFile=log4j2.yaml",
 )
-FORMAT_TIMEOUT_S = 60  # takes 0.7 s; a cold disk and a loaded machine make it 10
 START_TIMEOUT_S = 90  # takes 1.5 s, 3 s after kill -9; a large log on a slow disk is read again for longer
 STOP_TIMEOUT_S = 20  # takes 0.3 s; what is not stopped by then is killed, which loses nothing
 LOCK_TIMEOUT_S = 2  # a broker that was killed a moment ago is gone by then
@@ -164,9 +163,8 @@ class EmbeddedKafka:
 
     async def _start_on_free_ports(self, class_path: str) -> None:
         for attempt in range(1, START_ATTEMPTS + 1):
-            self._choose_ports()
+            self._prepare_folder()
             try:
-                await self._format(class_path)
                 await self._serve(class_path)
                 return
             except BrokerStartFailed:
@@ -175,25 +173,16 @@ class EmbeddedKafka:
                 if attempt == START_ATTEMPTS or self._ports_are_free():
                     raise
 
-    def _choose_ports(self) -> None:
+    def _prepare_folder(self) -> None:
         last = self._folder.read_record() or self._wanted
         port = choose_port(self._wanted.port, last.port)
         controller_port = choose_port(self._wanted.controller_port, last.controller_port, besides=(port,))
         self._chosen = BrokerRecord(port, controller_port)
         self._folder.write_settings(port, controller_port)
+        self._folder.format()
 
     def _ports_are_free(self) -> bool:
         return is_free(self._chosen.port) and is_free(self._chosen.controller_port)
-
-    async def _format(self, class_path: str) -> None:
-        if self._folder.is_formatted:
-            return
-        arguments = ("format", "--ignore-formatted", "-t", new_cluster_id(), "-c", SETTINGS)
-        tool = self._spawn(class_path, "kafka.tools.StorageTool", *arguments)
-        if not await tool.ends_within(FORMAT_TIMEOUT_S):
-            raise self._failed(f"did not format its data folder within {FORMAT_TIMEOUT_S} s")
-        if tool.exit_code != 0:
-            raise self._failed(f"could not format its data folder (exit code {tool.exit_code})")
 
     async def _serve(self, class_path: str) -> None:
         log_from_bytes = self._folder.log_size_bytes()

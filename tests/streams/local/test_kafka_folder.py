@@ -5,14 +5,78 @@ import secrets
 from pathlib import Path
 
 import pytest
+from aiokafka.record import MemoryRecords
 
-from pml.streams.local.kafka_folder import BrokerRecord, KafkaFolder, new_cluster_id
+from pml.streams.local.jars import kafka_jars, local_repository, resolve_jars
+from pml.streams.local.java import JavaProcess
+from pml.streams.local.kafka_folder import SETTINGS, BrokerRecord, KafkaFolder, new_id
 
 
 def test_a_cluster_id_is_never_taken_for_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = iter([b"\xfb" + bytes(15), b"\xf8" + bytes(15), bytes(15) + b"\x01"])
     monkeypatch.setattr(secrets, "token_bytes", lambda _: next(drawn))
-    assert new_cluster_id() == "AAAAAAAAAAAAAAAAAAAAAQ"
+    assert new_id() == "AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+def test_a_folder_is_formatted_once(tmp_path: Path) -> None:
+    folder = KafkaFolder(tmp_path)
+    assert not folder.is_formatted
+    folder.format()
+    assert folder.is_formatted
+    properties = tmp_path / "data" / "meta.properties"
+    names = dict(line.split("=") for line in properties.read_text().splitlines())
+    assert (names["version"], names["node.id"]) == ("1", "1")
+    assert len(names["cluster.id"]) == len(names["directory.id"]) == 22
+    before = properties.read_bytes()
+    folder.format()
+    assert properties.read_bytes() == before
+
+
+def test_a_format_that_was_cut_short_is_done_again(tmp_path: Path) -> None:
+    folder = KafkaFolder(tmp_path)
+    folder.format()
+    (tmp_path / "data" / "meta.properties").rename(tmp_path / "data" / "meta.properties.tmp")
+    (tmp_path / "data" / "bootstrap.checkpoint").write_bytes(b"half")
+    folder.format()
+    assert folder.is_formatted
+    assert records(tmp_path / "data" / "bootstrap.checkpoint")
+
+
+@pytest.mark.integration
+async def test_a_folder_is_formatted_as_kafka_s_own_tool_does(tmp_path: Path) -> None:
+    """Fails with another version of Kafka: take the new checkpoint into deploy/kafka."""
+    folder, theirs = KafkaFolder(tmp_path / "ours"), tmp_path / "theirs"
+    folder.path.mkdir()
+    folder.write_settings(20_001, 20_002)
+    folder.format()
+    theirs.mkdir()
+    for name in ("server.properties", "log4j2.yaml"):
+        (theirs / name).write_bytes((folder.path / name).read_bytes())
+    class_path = os.pathsep.join(map(str, await resolve_jars(kafka_jars(), local_repository())))
+    arguments = ("-cp", class_path, "kafka.tools.StorageTool", "format", "-t", new_id(), "-c", SETTINGS)
+    lock = folder.lock()
+    assert lock is not None
+    tool = JavaProcess(arguments, theirs, theirs / "console.log", inherited=lock)
+    assert await tool.ends_within(60)
+    assert tool.exit_code == 0, (theirs / "console.log").read_text()
+    os.close(lock)
+    ours, theirs = folder.path / "data", theirs / "data"
+    assert {path.name for path in ours.iterdir()} == {path.name for path in theirs.iterdir()}
+    assert records(ours / "bootstrap.checkpoint") == records(theirs / "bootstrap.checkpoint")
+    assert keys(ours) == keys(theirs)
+
+
+def keys(data: Path) -> set[str]:
+    lines = (data / "meta.properties").read_text().splitlines()
+    return {line.partition("=")[0] for line in lines if not line.startswith("#")}
+
+
+def records(checkpoint: Path) -> list[tuple[bool, list[tuple[bytes | None, bytes | None]]]]:
+    """What a checkpoint says, but for when."""
+    batches, said = MemoryRecords(checkpoint.read_bytes()), []
+    while (batch := batches.next_batch()) is not None:
+        said.append((batch.is_control_batch, [(record.key, record.value) for record in batch]))
+    return said
 
 
 def test_one_process_at_a_time_holds_the_folder(tmp_path: Path) -> None:
