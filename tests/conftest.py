@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import gc
+from collections.abc import Generator, Iterator
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,6 +49,39 @@ SLOW_FILES = (
 
 # Of all others so many follow each slow one: the slow ones have all begun when half of the others have ended.
 BETWEEN = 10
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Without the collector, which passes over what was collected ever after: that stays to the end.
+
+    It would take a quarter of the time.
+    """
+    gc.disable()
+    try:
+        _import_by_turns(session.config)
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def _import_by_turns(config: pytest.Config) -> None:
+    """Each worker begins elsewhere to import the tests, and finds what others have compiled meanwhile.
+
+    On a fresh clone all of them would compile all of them, at the same time.
+    """
+    place = getattr(config, "workerinput", None)
+    if place is None:
+        return
+    root = Path(__file__).parent
+    paths = (path.relative_to(root.parent) for path in root.rglob("test_*.py"))
+    names = sorted(".".join(path.with_suffix("").parts) for path in paths)
+    worker = int(place["workerid"].removeprefix("gw"))
+    first = worker * len(names) // place["workercount"]
+    for name in names[first:] + names[:first]:
+        with suppress(BaseException):  # told when it is collected
+            import_module(name)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
