@@ -121,6 +121,7 @@ def play(seed: int, mode: str = "on", plot: Plot | None = None) -> Result:
 
 def _played(seed: int, plot: Plot, mode: str) -> Result:
     gc.collect()
+    gc.freeze()  # what is kept from play to play would be walked through for a third of a play's time
     gc.disable()
     try:
         toolbox = usual_tools(Random(f"{seed}/tools"))
