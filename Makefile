@@ -4,6 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Python 3.11 brings a pip that looks at every file of every release for three times as long.
+PIP := pip==25.3
+# Most of what is installed is never imported; what is, is compiled then.
+QUIETLY := --quiet --disable-pip-version-check --no-deps --no-compile
 # Where byte code may not be kept, each of the many processes of a stack compiles all of PML again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -16,8 +20,9 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "PML needs Python 3.11 or newer: make PYTHON=python3.12 …" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing PML and its pinned requirements into $(VENV) (once) …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements.lock || { echo "A package could not be fetched. PML needs a Python package index: check the network or PIP_INDEX_URL, then run make again." >&2; exit 1; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install $(QUIETLY) $(PIP) || echo "Going on with the pip that is there." >&2
+	@$(BIN)/python -m pip install $(QUIETLY) -r requirements.lock || { echo "A package could not be fetched. PML needs a Python package index: check the network or PIP_INDEX_URL, then run make again." >&2; exit 1; }
+	@$(BIN)/python -m pip install $(QUIETLY) --no-build-isolation -e .
 	@touch $@
 
 setup: $(STAMP) ## Install everything into .venv
