@@ -54,6 +54,8 @@ FROZEN_EXIT_CODE = 70
 # Faust's consumer has a thread of its own, which by default waits 5 ms for a busy one. Measured with this:
 # a layer takes a sixth less of our time.
 THREAD_SWITCH_S = 0.0005
+# Python's own: often and briefly, for somebody waits for each layer.
+COLLECTED_AFTER = 700
 
 log = structlog.get_logger("pml.worker")
 
@@ -166,6 +168,7 @@ def _load(names: Sequence[str]) -> None:
         gc.enable()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(COLLECTED_AFTER)
 
 
 async def _until_signalled(settings: Settings, names: Sequence[str]) -> None:
