@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# Python 3.11 brings a pip that looks at every file of every release for three times as long.
+# The pip that comes with Python 3.11 takes longer to choose the files than to install them.
 PIP := pip==25.3
 # Most of what is installed is never imported; what is, is compiled then.
 QUIETLY := --quiet --disable-pip-version-check --no-deps --no-compile
