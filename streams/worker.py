@@ -54,7 +54,7 @@ FROZEN_EXIT_CODE = 70
 # Faust's consumer has a thread of its own, which by default waits 5 ms for a busy one. Measured with this:
 # a layer takes a sixth less of our time.
 THREAD_SWITCH_S = 0.0005
-# Python's own: often and briefly, for somebody waits for each layer.
+# Often and briefly: somebody waits for each layer. `pml` itself collects more seldom.
 COLLECTED_AFTER = 700
 
 log = structlog.get_logger("pml.worker")

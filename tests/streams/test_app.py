@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -37,6 +38,7 @@ from pml.streams.app import (
     restored,
     run_app,
 )
+from pml.streams.long_polls import LongPolls
 from pml.streams.settings import Settings
 
 
@@ -144,6 +146,22 @@ async def test_the_consumer_s_thread_polls_briefly(ready: ChunkApp) -> None:
     assert (consumer._fetch_min_bytes, consumer._fetch_max_wait_ms) == (1, FETCH_WAIT_MS)
     await consumer.stop()
     assert ready.producer._settings_extra() == {"acks": "all", "enable_idempotence": True}
+
+
+@pytest.mark.parametrize(("min_bytes", "long"), [(1, True), (65_536, False)])
+async def test_a_consumer_that_gathers_nothing_polls_long_when_idle(
+    ready: ChunkApp, monkeypatch: pytest.MonkeyPatch, min_bytes: int, long: bool
+) -> None:
+    async def start(thread: ChunkThread) -> None:
+        fetcher = SimpleNamespace(_fetch_max_wait_ms=FETCH_WAIT_MS, _get_actions_per_node=str)
+        thread._consumer = SimpleNamespace(_fetcher=fetcher)
+
+    monkeypatch.setattr(driver.AIOKafkaConsumerThread, "on_start", start)
+    ready.delivery = replace(ready.delivery, fetch_min_bytes=min_bytes)
+    thread = ready.consumer._thread
+    await thread.on_start()
+    planned_by = getattr(thread._consumer._fetcher._get_actions_per_node, "__self__", None)
+    assert isinstance(planned_by, LongPolls) == long
 
 
 def records(*offsets: int, size: int = 1) -> list[Any]:
