@@ -17,6 +17,7 @@ from pydantic import SecretStr
 from pml.schemas.errors import PMLError
 from pml.streams.connection import bootstrap_servers, store_url
 from pml.streams.local.child import Child
+from pml.streams.local.child import program as launched
 from pml.streams.local.kafka import EmbeddedKafka
 from pml.streams.local.services import Store, child_environment
 from pml.streams.settings import Settings
@@ -138,4 +139,4 @@ async def answer_of(settings: Settings, module: str, *arguments: str) -> dict[st
 def _child(settings: Settings, module: str, arguments: Sequence[str]) -> Child:
     log = settings.data_dir / "log" / f"{module.rpartition('.')[2]}.log"
     environment = child_environment(settings) | {"PYTHONPATH": str(CHECKOUT)}
-    return Child([sys.executable, "-m", module, *arguments], log, environment)
+    return Child(launched([sys.executable, "-m", module, *arguments], environment), log)

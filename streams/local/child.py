@@ -5,29 +5,58 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
+from pml.schemas.errors import PMLError
 from pml.streams.local.leash import leashed
 
 LOG_BYTES_MAX = 16 * 1024 * 1024
 TAIL_BYTES = 4_096
 
 
+class StartFailed(PMLError):
+    """A part of the local stack did not come up."""
+
+    code = "START_FAILED"
+
+
+class Running(Protocol):
+    """A process that was started, as asyncio has them."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id, also after its end."""
+
+    @property
+    def returncode(self) -> int | None:
+        """None while it runs; negative: the signal that ended it."""
+
+    async def wait(self) -> int:
+        """Wait until it ends; its exit code."""
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+
+    def kill(self) -> None:
+        """End it."""
+
+
+# Starts a process that appends to this log.
+Launch = Callable[[Path], Awaitable[Running]]
+
+
 class Child:
-    """One program that may be started again after it ended.
+    """One process that may be started again after it ended.
 
     The kernel kills it when this process is gone (Linux), and Ctrl-C in a terminal does not reach it.
     """
 
-    def __init__(
-        self, command: Sequence[str], log: Path, environment: Mapping[str, str], *, niceness: int = 0
-    ) -> None:
+    def __init__(self, launch: Launch, log: Path) -> None:
         self.log = log
-        self._niceness = niceness
-        self._command = list(command)
-        self._environment = dict(environment)
-        self._process: asyncio.subprocess.Process | None = None
+        self._launch = launch
+        self._process: Running | None = None
 
     @property
     def pid(self) -> int | None:
@@ -43,15 +72,7 @@ class Child:
         """Start it; it appends to its log."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         trim(self.log)
-        with self.log.open("ab") as output:
-            self._process = await asyncio.create_subprocess_exec(
-                *leashed(self._command, self._niceness),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env=self._environment,
-                start_new_session=True,
-            )
+        self._process = await self._launch(self.log)
 
     async def wait(self) -> int:
         """Wait until it ends; its exit code (negative: the signal that ended it), 0 if it never began."""
@@ -72,6 +93,29 @@ class Child:
     def last_words(self, lines: int = 5) -> str:
         """The last lines of its log."""
         return last_lines(self.log, lines)
+
+
+def program(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    niceness: int = 0,
+    stdin: int = asyncio.subprocess.DEVNULL,
+) -> Launch:
+    """How a program is started, with exactly these variables."""
+
+    async def launch(log: Path) -> Running:
+        with log.open("ab") as output:
+            return await asyncio.create_subprocess_exec(
+                *leashed(list(command), niceness),
+                stdin=stdin,
+                stdout=output,
+                stderr=output,
+                env=dict(environment),
+                start_new_session=True,
+            )
+
+    return launch
 
 
 def last_lines(path: Path, lines: int) -> str:

@@ -13,9 +13,9 @@ from contextlib import suppress
 import psutil
 
 from pml.schemas.errors import PMLError, WaitedTooLong
-from pml.streams.local.child import last_lines, trim
+from pml.streams.local.child import StartFailed, last_lines, trim
 from pml.streams.local.processes import ProcessId
-from pml.streams.local.services import LOG_FOLDER, StartFailed, child_environment
+from pml.streams.local.services import LOG_FOLDER, child_environment
 from pml.streams.local.stack import Stack, read_stack, remove_stack
 from pml.streams.local.supervisor import check_files
 from pml.streams.settings import Settings

@@ -33,10 +33,15 @@ def leashed(command: list[str], niceness: int = 0, policy: str = USUAL) -> list[
     return [*leash, policy, *command]
 
 
-def main() -> None:
+def tie() -> None:
+    """Have the kernel kill this process when the thread that started it is gone; ask afterwards if it is."""
     import ctypes
 
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def main() -> None:
+    tie()
     os.nice(int(sys.argv[2]))
     if sys.argv[3] == IDLE:
         with suppress(OSError):  # a sandbox may forbid it: niceness is what is left

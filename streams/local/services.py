@@ -11,9 +11,9 @@ from typing import Any, Protocol
 
 import orjson
 
-from pml.schemas.errors import PMLError
 from pml.streams.health import HealthRecord, read_all
-from pml.streams.local.child import Child
+from pml.streams.local.child import Child, StartFailed, program
+from pml.streams.local.forked import Template
 from pml.streams.local.kafka import EmbeddedKafka
 from pml.streams.local.polling import until
 from pml.streams.local.ports import choose_port
@@ -32,12 +32,6 @@ STOP_TIMEOUT_S = 30
 # cores: a layer takes a quarter less of our time.
 DECIDING_ROLES = frozenset({"orchestrator", "bridge", "gateway"})
 BEHIND = 10
-
-
-class StartFailed(PMLError):
-    """A part of the local stack did not come up."""
-
-    code = "START_FAILED"
 
 
 class Service(Protocol):
@@ -120,7 +114,8 @@ class Store:
         self._ready_file.parent.mkdir(parents=True, exist_ok=True)
         self._ready_file.unlink(missing_ok=True)
         self._port = choose_port(self._settings.clickhouse.port, self._port)
-        self._child = Child(self._command(), self.log, child_environment(self._settings), niceness=BEHIND)
+        environment = child_environment(self._settings)
+        self._child = Child(program(self._command(), environment, niceness=BEHIND), self.log)
         await self._child.start()
         if not await _until_or_ended(self._ready_file.exists, self._child, STORE_START_TIMEOUT_S):
             await self.stop()
@@ -145,19 +140,24 @@ class Store:
 
 
 class Worker:
-    """One `pml worker` with its roles."""
+    """One `pml worker` with its roles, forked from `template` or started as a program."""
 
-    def __init__(self, settings: Settings, roles: Sequence[str]) -> None:
+    def __init__(self, settings: Settings, roles: Sequence[str], template: Template | None = None) -> None:
         self.name = "+".join(roles)
         self.roles = tuple(roles)
         self.log = settings.data_dir / LOG_FOLDER / f"{self.name}.log"
         self._settings = settings
-        command = [sys.executable, "-m", "pml.streams.cli", "worker", *roles]
         environment = child_environment(settings)
         # A member that comes back under its old name gets its partitions at once.
         environment.setdefault("PML_KAFKA__GROUP_INSTANCE_ID", installation_name(settings))
-        niceness = 0 if DECIDING_ROLES & set(roles) else BEHIND
-        self._child = Child(command, self.log, environment, niceness=niceness)
+        self.niceness = 0 if DECIDING_ROLES & set(roles) else BEHIND
+        arguments = ["worker", *roles]
+        if template is not None:
+            launch = template.forked(arguments, environment, niceness=self.niceness)
+        else:
+            command = [sys.executable, "-m", "pml.streams.cli", *arguments]
+            launch = program(command, environment, niceness=self.niceness)
+        self._child = Child(launch, self.log)
 
     @property
     def pid(self) -> int | None:

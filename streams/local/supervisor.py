@@ -19,8 +19,9 @@ from pml.streams.bridge.permissions_file import read_permissions
 from pml.streams.bridge.servers_file import ServersFile, read_servers
 from pml.streams.connection import store_url
 from pml.streams.local.child import trim
+from pml.streams.local.forked import Template, forks_here
 from pml.streams.local.processes import ProcessId
-from pml.streams.local.services import LOG_FOLDER, Broker, Service, Store, Worker
+from pml.streams.local.services import LOG_FOLDER, Broker, Service, Store, Worker, child_environment
 from pml.streams.local.stack import Part, Stack, remove_stack, write_stack
 from pml.streams.settings import Settings
 from pml.streams.topics import ensure_topics
@@ -62,7 +63,12 @@ class Supervisor:
         self._on_ready = on_ready
         self._broker = Broker(settings) if settings.embedded_broker else None
         self._store = Store(settings) if settings.embedded_store else None
-        self._workers = [Worker(settings, roles) for roles in WORKERS]
+        self._template = (
+            Template(settings.data_dir / LOG_FOLDER / "template.log", child_environment(settings))
+            if forks_here()
+            else None
+        )
+        self._workers = [Worker(settings, roles, self._template) for roles in WORKERS]
         self._stores = [service for service in (self._broker, self._store) if service is not None]
         self._parts: dict[str, Part] = {}
         self.stack = Stack(
@@ -104,6 +110,8 @@ class Supervisor:
 
     async def _start(self) -> None:
         """The broker and the store, then what they must hold, then the workers."""
+        if self._template is not None:
+            await self._template.start()
         await _together(self._start_one(service) for service in self._stores)
         await _together((ensure_topics(self.settings), asyncio.to_thread(migrate_store, self.settings)))
         await _together(self._start_one(worker) for worker in self._workers)
@@ -177,6 +185,8 @@ class Supervisor:
         *first, readers = self._workers
         for services in (first, [readers], self._stores):
             await asyncio.gather(*(self._stop_one(service) for service in services))
+        if self._template is not None:
+            await self._template.stop()
 
     async def _stop_one(self, service: Service) -> None:
         if service.pid is not None:

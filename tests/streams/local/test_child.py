@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from pml.streams.local.child import Child, last_lines, trim
+from pml.streams.local.child import Child, last_lines, program, trim
 
 SAY = "import os, sys; print('hello', os.environ['NAME'], flush=True); sys.exit(7)"
 LINGER = "import signal, time; signal.signal(signal.SIGTERM, {}); print('up', flush=True); time.sleep(60)"
 
 
-def child(program: str, log: Path) -> Child:
-    return Child([sys.executable, "-c", program], log, {"NAME": "you"})
+def child(code: str, log: Path) -> Child:
+    return Child(program([sys.executable, "-c", code], {"NAME": "you"}), log)
 
 
 async def until_said(log: Path, word: str) -> None:
@@ -68,8 +68,8 @@ def test_a_log_that_grew_is_put_aside_and_goes_on_at_its_start(tmp_path: Path) -
 @pytest.mark.skipif(sys.platform != "linux", reason="niceness is set on the leash, which Linux alone has")
 @pytest.mark.parametrize("behind", [0, 3])
 async def test_a_child_stands_as_far_behind_as_it_is_told(tmp_path: Path, behind: int) -> None:
-    program = "import os; print(os.nice(0), flush=True)"
-    process = Child([sys.executable, "-c", program], tmp_path / "child.log", {}, niceness=behind)
+    command = [sys.executable, "-c", "import os; print(os.nice(0), flush=True)"]
+    process = Child(program(command, {}, niceness=behind), tmp_path / "child.log")
     await process.start()
     await process.wait()
     assert process.last_words() == str(min(os.nice(0) + behind, 19))

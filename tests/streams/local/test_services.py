@@ -14,6 +14,7 @@ import pytest
 
 from pml.streams.health import WRITE_INTERVAL_S, Health
 from pml.streams.local import services
+from pml.streams.local.child import StartFailed
 from pml.streams.local.services import Worker
 from pml.streams.local.supervisor import WORKERS
 from pml.streams.settings import Settings
@@ -68,5 +69,12 @@ async def test_who_stores_stands_behind_who_decides(tmp_path: Path) -> None:
         assert psutil.Process(store.pid).nice() == min(os.nice(0) + services.BEHIND, 19)
     finally:
         await store.stop()
-    workers = {roles: Worker(settings, roles)._child._niceness for roles in WORKERS}
+    workers = {roles: Worker(settings, roles).niceness for roles in WORKERS}
     assert workers == {WORKERS[0]: 0, WORKERS[1]: 0, WORKERS[2]: services.BEHIND, WORKERS[3]: 0}
+
+
+async def test_a_worker_that_nothing_is_forked_for_is_a_program(tmp_path: Path) -> None:
+    """As where processes are not forked."""
+    settings = Settings.load(data_dir=tmp_path, kafka={"bootstrap_servers": "127.0.0.1:1"})
+    with pytest.raises(StartFailed, match=r"(?s)the worker sink ended: .*does not answer"):
+        await Worker(settings, ("sink",)).start()

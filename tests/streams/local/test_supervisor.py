@@ -69,7 +69,8 @@ def stack_of(tmp_path: Path, parts: list[Part], monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(supervisor, "migrate_store", lambda settings: None)
         monkeypatch.setattr(supervisor, "BACKOFF_FIRST_S", 0.001)
         monkeypatch.setattr(supervisor, "WORKERS", [(worker.name,) for worker in workers])
-        monkeypatch.setattr(supervisor, "Worker", lambda settings, roles: waiting.pop(0))
+        monkeypatch.setattr(supervisor, "Worker", lambda settings, roles, template: waiting.pop(0))
+        monkeypatch.setattr(supervisor, "forks_here", lambda: False)
         elsewhere = {"kafka": {"bootstrap_servers": "b:1"}, "clickhouse": {"url": "http://c:1"}}
         servers = tmp_path / "mcp-servers.yaml"
         return Supervisor(Settings.load(data_dir=tmp_path, mcp_servers=servers, **elsewhere), parts.append)
