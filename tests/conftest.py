@@ -14,9 +14,11 @@ import pytest
 from hypothesis import settings
 
 from pml.streams.local.kafka import EmbeddedKafka
-from tests.fixtures.store import clickhouse_url, database, empty_store, migrated_store, migrated_tables
+from tests.fixtures.servers import SharedServers
+from tests.fixtures.store import clickhouse_url, database, empty_store, migrated_database, migrated_store
+from tests.fixtures.workers import KAFKA, told
 
-__all__ = ["clickhouse_url", "database", "empty_store", "kafka", "migrated_store", "migrated_tables"]
+__all__ = ["clickhouse_url", "database", "empty_store", "kafka", "migrated_database", "migrated_store"]
 
 # A machine that is busy is slow, not wrong: what a test may take is bounded by its own time-out.
 settings.register_profile("untimed", deadline=None)
@@ -119,9 +121,19 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             terminalreporter.write_line(value)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Where workers run the tests, this process has what they share."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(SharedServers())
+
+
 @pytest.fixture(scope="session")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def kafka(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of one embedded broker for the whole run; topics and groups need names of their own."""
+    address = told(pytestconfig, KAFKA)
+    if address is not None:
+        yield address
+        return
     broker = EmbeddedKafka(tmp_path_factory.mktemp("session"))
     asyncio.run(broker.start())
     yield broker.bootstrap_servers

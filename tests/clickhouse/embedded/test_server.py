@@ -12,6 +12,7 @@ import urllib3
 from pml.clickhouse.address import Address
 from pml.clickhouse.embedded.queries import MAX_RUNNING, MAX_WAITING
 from pml.clickhouse.embedded.request import MAX_BODY_BYTES
+from tests.fixtures.store import start_embedded
 
 pytestmark = pytest.mark.integration
 
@@ -35,9 +36,17 @@ class Caller:
         )
 
 
+@pytest.fixture(scope="module")
+def own_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server that nobody else asks: here it is asked more than it takes."""
+    server = start_embedded(tmp_path_factory.mktemp("bounds"))
+    yield server.url
+    server.stop()
+
+
 @pytest.fixture
-def call(clickhouse_url: str) -> Iterator[Caller]:
-    caller = Caller(clickhouse_url)
+def call(own_url: str) -> Iterator[Caller]:
+    caller = Caller(own_url)
     with caller.pool:
         yield caller
 

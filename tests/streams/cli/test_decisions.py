@@ -10,7 +10,9 @@ import yaml
 from pml.schemas.commands import ApprovalDecide
 from pml.schemas.errors import Refused
 from pml.streams.client import IntentProducer, wait_for_answer
-from tests.fixtures.project import PATIENCE_S, Project, project, wait_until
+from pml.streams.settings import Settings
+from tests.fixtures.project import PATIENCE_S, Project, wait_until
+from tests.fixtures.project import guest as project
 
 __all__ = ["project"]
 
@@ -136,7 +138,7 @@ def submitted_by_an_agent(project: Project) -> str:
     """A run that an agent asked for; its id."""
 
     async def submit() -> str:
-        async with IntentProducer(address(project)) as producer:
+        async with IntentProducer(settings_of(project)) as producer:
             workflow = yaml.safe_load(WRITE)
             return (await producer.start_run(workflow, principal="agent:planner")).run_id
 
@@ -148,16 +150,16 @@ def answered_by_an_agent(project: Project, run_id: str, approval_id: str) -> str
 
     async def approve() -> str:
         said = ApprovalDecide(approval_id=approval_id, decision="approve")
-        async with IntentProducer(address(project)) as producer:
+        async with IntentProducer(settings_of(project)) as producer:
             sent = await producer.decide(run_id, said, principal="agent:planner")
         with pytest.raises(Refused) as refused:
-            await wait_for_answer(address(project), sent, timeout_s=PATIENCE_S)
+            await wait_for_answer(settings_of(project), sent, timeout_s=PATIENCE_S)
         return refused.value.code
 
     return asyncio.run(approve())
 
 
-def address(project: Project) -> str:
-    """Where the stack's broker listens."""
-    assert project.stack.broker is not None
-    return project.stack.broker
+def settings_of(project: Project) -> Settings:
+    """Where the stack's broker listens, and what its topics are called."""
+    prefix = project.environment["PML_KAFKA__TOPIC_PREFIX"]
+    return Settings.load(kafka={"bootstrap_servers": project.stack.broker, "topic_prefix": prefix})

@@ -9,7 +9,8 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.fixtures.project import PATIENCE_S, Project, project, wait_until
+from tests.fixtures.project import PATIENCE_S, Project, wait_until
+from tests.fixtures.project import guest as project
 
 __all__ = ["project"]
 

@@ -10,7 +10,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.fixtures.project import PATIENCE_S, Project, project
+from tests.fixtures.project import PATIENCE_S, Project
+from tests.fixtures.project import guest as project
 from tests.streams.gateway.browser import Page, browser
 
 __all__ = ["project"]

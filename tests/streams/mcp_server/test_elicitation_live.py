@@ -14,7 +14,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitRequestFormParams, ElicitResult
 
 from pml.streams.local_person import local_person
-from tests.fixtures.project import PATIENCE_S, Project, project
+from tests.fixtures.project import PATIENCE_S, Project
+from tests.fixtures.project import guest as project
 from tests.streams.mcp_server.test_live import PERMISSIONS, address, over_stdio, until
 
 __all__ = ["project"]

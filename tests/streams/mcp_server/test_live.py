@@ -19,7 +19,8 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.fixtures.project import PATIENCE_S, Project, project, shared_project
+from tests.fixtures.project import PATIENCE_S, Project, project
+from tests.fixtures.project import shared_guest as shared_project
 
 __all__ = ["project", "shared_project"]
 

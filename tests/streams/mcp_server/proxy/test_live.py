@@ -20,7 +20,8 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
 from pml.deploy.examples import world
-from tests.fixtures.project import PATIENCE_S, Project, shared_project
+from tests.fixtures.project import PATIENCE_S, Project
+from tests.fixtures.project import shared_guest as shared_project
 from tests.streams.mcp_server.test_live import address, called, over_http, over_stdio
 
 __all__ = ["shared_project"]

@@ -10,7 +10,8 @@ import orjson
 import pytest
 from mcp import Client
 
-from tests.fixtures.project import PATIENCE_S, Project, project, wait_until
+from tests.fixtures.project import PATIENCE_S, Project, wait_until
+from tests.fixtures.project import guest as project
 from tests.streams.mcp_server.test_live import over_stdio
 
 __all__ = ["project"]
