@@ -176,7 +176,13 @@ class Folder:
         """Everything below a folder, one folder after the other; links are shown and not entered."""
         pending = [start]
         while pending:
-            entries = list(_children(pending.pop()))
+            folder = pending.pop()
+            try:
+                entries = list(_children(folder))
+            except FileNotFoundError:
+                if folder == start:
+                    raise
+                continue  # it was deleted since it was found
             yield from entries
             folders = [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
             pending.extend(reversed(folders))
@@ -204,7 +210,8 @@ class FileTools:
         start = self._folder.directory(path)
         found = self._folder.walk(start) if recursive else _children(start)
         matching = (entry for entry in found if fnmatchcase(entry.name, pattern))
-        entries = [self._entry(entry) for entry in itertools.islice(matching, ENTRIES_MAX + 1)]
+        present = (known for entry in matching if (known := self._entry(entry)) is not None)
+        entries = list(itertools.islice(present, ENTRIES_MAX + 1))
         kept = sorted(entries[:ENTRIES_MAX], key=lambda entry: entry.path)
         return Listing(path=path, entries=kept, count=len(kept), truncated=len(entries) > ENTRIES_MAX)
 
@@ -274,8 +281,12 @@ class FileTools:
         target.unlink()
         return Deleted(path=path, size_bytes=size_bytes)
 
-    def _entry(self, entry: os.DirEntry[str]) -> Entry:
-        status = entry.stat(follow_symlinks=False)
+    def _entry(self, entry: os.DirEntry[str]) -> Entry | None:
+        """None where it was deleted since it was found."""
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            return None
         path = self._folder.relative(entry.path)
         size_bytes = status.st_size if stat.S_ISREG(status.st_mode) else 0
         return Entry(name=entry.name, path=path, kind=_entry_kind(status.st_mode), size_bytes=size_bytes)

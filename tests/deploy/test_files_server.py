@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -207,3 +208,21 @@ def test_a_folder_that_cannot_be_served_is_said_at_the_start(tmp_path: Path, roo
     assert done.returncode == 2
     assert root in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_what_is_deleted_meanwhile_is_not_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("stays.txt", "goes.txt", "folder/inside.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("text")
+    children = files_server._children
+
+    def deleted_behind(start: Path) -> list[os.DirEntry[str]]:
+        found = list(children(start))
+        (tmp_path / "goes.txt").unlink(missing_ok=True)
+        shutil.rmtree(tmp_path / "folder", ignore_errors=True)
+        return found
+
+    monkeypatch.setattr(files_server, "_children", deleted_behind)
+    tools = files_server.FileTools(tmp_path)
+    assert [entry.path for entry in tools.list_dir(".", recursive=True).entries] == ["stays.txt"]
+    assert tools.search(".", "text").files_searched == 1

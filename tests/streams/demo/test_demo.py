@@ -69,8 +69,15 @@ def test_the_demo_reports_identical_results_and_hits(monkeypatch: pytest.MonkeyP
     assert all(report["queries"].values())
 
 
-async def test_sessions_are_played_alike_with_what_was_learned_and_without(tmp_path: Path) -> None:
-    settings = Settings.load(data_dir=tmp_path / "data", speculation={"predictions": "on"})
+async def test_sessions_are_played_alike_with_what_was_learned_and_without(
+    tmp_path: Path, kafka: str, clickhouse_url: str, database: str
+) -> None:
+    settings = Settings.load(
+        data_dir=tmp_path / "data",
+        kafka={"bootstrap_servers": kafka, "topic_prefix": f"{database}."},
+        clickhouse={"url": clickhouse_url, "database": database},
+        speculation={"predictions": "on"},
+    )
     # What is predicted is begun long before the agent has thought, however busy the machine is. Of so few
     # sessions the best baseline serves; what something learned begins is seen in mcp_server/proxy.
     plan = Plan(recorded=12, played=2, threshold=0.5, thinks_s=2)
@@ -93,7 +100,13 @@ async def test_sessions_are_played_alike_with_what_was_learned_and_without(tmp_p
         assert (told["tenant"], told["sessions"]) == (found.tenant, found.recorded)
 
 
-def test_one_byte_that_differs_makes_the_demo_fail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_one_byte_that_differs_makes_the_demo_fail(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kafka: str, clickhouse_url: str, database: str
+) -> None:
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", kafka)
+    monkeypatch.setenv("PML_KAFKA__TOPIC_PREFIX", f"{database}.")
+    monkeypatch.setenv("CLICKHOUSE_URL", clickhouse_url)
+    monkeypatch.setenv("PML_CLICKHOUSE__DATABASE", database)
     monkeypatch.setattr(stage_module, "Stage", PlantedStage)
     code, report = demo(monkeypatch, tmp_path)
     (workflow,) = report["workflows"]

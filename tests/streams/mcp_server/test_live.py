@@ -109,6 +109,7 @@ async def until(client: Client, run: dict[str, Any], status: str) -> dict[str, A
             told = await called(client, "pml_get_run", run_id=run["run_id"], session=run["session_id"])
             if told["status"] == status:
                 return told
+            assert told["status"] in ("queued", "running", "waiting"), told
             await asyncio.sleep(0.1)
 
 
