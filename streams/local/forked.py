@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -89,7 +90,8 @@ class Forked:
 
     def _send(self, number: int) -> None:
         if self.returncode is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it ended, and that is about to be told
+                os.kill(self.pid, number)
 
 
 class _Connection:
@@ -129,7 +131,8 @@ class _Connection:
                 self._hear(Told.model_validate_json(line))
         except ConnectionError:
             pass
-        self._end_all()
+        finally:
+            self._end_all()
 
     def _hear(self, told: Told) -> None:
         if told.code is not None:
@@ -150,11 +153,16 @@ class _Connection:
 
 async def _connect(log: Path, environment: Mapping[str, str]) -> _Connection:
     ours, theirs = socket.socketpair()
+    reader, writer = await asyncio.open_unix_connection(sock=ours)
     command = [sys.executable, "-m", "pml.streams.local.template"]
     with theirs:
         process = Child(program(command, environment, stdin=theirs.fileno()), log)
-        await process.start()
-    return _Connection(process, *await asyncio.open_unix_connection(sock=ours))
+        try:
+            await process.start()
+        except BaseException:
+            writer.close()
+            raise
+    return _Connection(process, reader, writer)
 
 
 def _kill(answer: asyncio.Future[Forked]) -> None:

@@ -2,7 +2,7 @@
 
 Imports are most of what a start takes, and most of the memory of a role. This process has one thread, reads
 what it shall fork from its standard input, a socket, says there which process that is and how it ended, and
-ends with the socket; its forks end with it. `template_process.py` is the other end.
+ends with the socket; its forks end with it. `forked.py` is the other end.
 """
 
 from __future__ import annotations
