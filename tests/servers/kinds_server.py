@@ -5,6 +5,10 @@ Once the file GROW exists, the next call says that the tools have changed, and t
 
 from __future__ import annotations
 
+import gc
+
+gc.disable()  # it would take a sixth of the imports, and this process lives briefly
+
 import sys
 from collections.abc import Callable
 from pathlib import Path
