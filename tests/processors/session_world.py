@@ -57,8 +57,6 @@ from pml.schemas.workflow import Options, Workflow
 
 COMMANDS, OUTCOMES = "pml.commands", "pml.tool-outcomes"
 KEY = b"installation key for tests only!"
-# So many events are more than a session has whose every step differs from the others.
-STEPS_ALIKE = 400
 
 READS = ("read_file", "list_dir", "search", "parse")
 WRITES = ("write_file", "delete_file")
@@ -335,10 +333,7 @@ class SessionWorld:
         self.check_fold(step)
         again = decide(self.session, source, dict(self.payloads), self.catalog, self.log_end)
         assert again == step, "needs asked for too little, or deciding is not deterministic"
-        # What a check takes grows with the tasks: of hundreds of steps alike each twentieth is checked.
-        if step.session is not None and (
-            len(self.events) < STEPS_ALIKE or self.log_end % 20 < len(step.events)
-        ):
+        if step.session is not None:
             self.check_state(step, step.session)
 
     def check_fold(self, step: Step) -> None:

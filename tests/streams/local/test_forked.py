@@ -20,9 +20,10 @@ from tests.fixtures.project import gone, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
 
-# It waits for a broker that does not answer.
+# It waits for a broker that does not answer, and gives up after 40 s: what is killed is gone long before.
 WAITS = ["worker", "sink"]
 PATIENCE_S = 60
+KILLED_S = 20
 # Starts two workers and stays.
 STARTER = """
 import asyncio, os, socket, sys
@@ -138,7 +139,7 @@ async def test_a_start_that_is_given_up_leaves_nothing(
     after = Child(template.forked(["config"], environment), tmp_path / "after.log")
     await after.start()
     await after.wait()
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(KILLED_S):
         while not gone(server.children()):
             await asyncio.sleep(0.02)
 
@@ -151,7 +152,7 @@ async def test_with_a_template_that_dies_its_forks_end_and_the_next_start_has_an
     forked = psutil.Process(child.pid)
     forked.parent().kill()
     assert await child.wait() == -signal.SIGKILL
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(KILLED_S):
         while not gone([forked]):
             await asyncio.sleep(0.02)
     await child.start()
@@ -176,4 +177,4 @@ def test_forks_and_what_they_are_forked_from_end_with_whoever_started_them(tmp_p
         below = psutil.Process(starter.pid).children(recursive=True)
         assert len(below) == 3
         starter.kill()
-    wait_until(lambda: gone(below), "forks of a process that was killed", PATIENCE_S)
+    wait_until(lambda: gone(below), "forks of a process that was killed", KILLED_S)
