@@ -26,16 +26,13 @@ PATIENCE_S = 60
 KILLED_S = 20
 # Starts two workers and stays.
 STARTER = """
-import asyncio, os, socket, sys
+import asyncio, os, sys
 from pathlib import Path
 from pml.streams.local.child import Child
 from pml.streams.local.forked import Template
 
 async def main(folder):
-    silent = socket.create_server(("127.0.0.1", 0))
-    address = f"127.0.0.1:{silent.getsockname()[1]}"
-    environment = dict(os.environ, PML_DATA_DIR=str(folder), KAFKA_BOOTSTRAP_SERVERS=address)
-    launch = Template(folder / "template.log", os.environ).forked(["worker", "sink"], environment)
+    launch = Template(folder / "template.log", os.environ).forked(["worker", "sink"], os.environ)
     children = [Child(launch, folder / f"{number}.log") for number in range(2)]
     await asyncio.gather(*(child.start() for child in children))
     print("up", flush=True)
@@ -169,9 +166,11 @@ async def test_a_template_that_cannot_start_says_why(tmp_path: Path, environment
     await broken.stop()
 
 
-def test_forks_and_what_they_are_forked_from_end_with_whoever_started_them(tmp_path: Path) -> None:
+def test_forks_and_what_they_are_forked_from_end_with_whoever_started_them(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
     program = [sys.executable, "-c", STARTER, str(tmp_path)]
-    with subprocess.Popen(program, stdout=subprocess.PIPE) as starter:
+    with subprocess.Popen(program, stdout=subprocess.PIPE, env=environment) as starter:
         assert starter.stdout is not None
         assert starter.stdout.readline() == b"up\n", last_lines(tmp_path / "template.log", 5)
         below = psutil.Process(starter.pid).children(recursive=True)
