@@ -5,7 +5,7 @@ They meet every condition of a speculation, and are called with nothing that is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pml.processors.speculation import candidates, planner
@@ -33,6 +33,8 @@ from pml.schemas.times import to_rfc3339
 _NAME_BYTES_MAX = 300
 _REASON_BYTES_MAX = 100
 _NAMES_MAX = 8
+# Of these the first calls run, or their results wait.
+_GOES_ON = ("begun", "cached")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,31 +67,35 @@ class Beginning:
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
-    """A result that has come, of a call that is written down at `plan`, and how sure what follows is."""
+class News:
+    """Results that the prediction at `plan` has not been gone on with yet, by the ids of their calls."""
 
-    entry: Speculation
     plan: Address
-    confidence: float
-
-    def is_among(self, sources: Sequence[Source]) -> bool:
-        """Whether it is one of the results that a call reads or waits for."""
-        return any(source.call_id == self.entry.call.call_id for source in sources)
+    call_ids: frozenset[str]
 
 
 def act_on(draft: Draft, item: Internal, answer: PredictAnswer) -> None:
     """Tell what may come next, and begin what may be begun of it."""
     run = draft.run(item.run_id)
-    threshold = _threshold(draft, run)
-    verdicts = tuple(_verdicts(draft, item, answer, threshold))
-    draft.emit(_made(item, answer, threshold, verdicts), run)
+    circumstances = Circumstances(run, _threshold(draft, run), tuple(_pending(draft)))
+    nodes = _nodes(answer)
+    verdicts = tuple(_verdicts(draft, item, answer, circumstances, nodes))
+    draft.emit(_made(item, answer, circumstances.threshold, verdicts), run)
     for verdict in verdicts:
         for prepared in verdict.calls:
             if verdict.outcome == "begun":
-                call = Beginning(prepared, draft.source.address, verdict.candidate.confidence, threshold)
-                _begin(draft, run, call)
+                confidence, threshold = verdict.candidate.confidence, circumstances.threshold
+                _begin(draft, run, Beginning(prepared, draft.source.address, confidence, threshold))
             else:
-                _plan(draft, run, prepared, verdict, threshold)
+                _plan(draft, run, prepared, verdict, circumstances.threshold)
+    going = [verdict.candidate for verdict in verdicts if verdict.outcome in _GOES_ON]
+    _go_on(draft, circumstances, going, nodes, News(draft.source.address, _waiting(draft)))
+
+
+def _waiting(draft: Draft) -> frozenset[str]:
+    """The calls whose results are there: a capability may begin with them."""
+    entries = draft.session.speculations.items()
+    return frozenset(call_id for call_id, entry in entries if entry.result is not None)
 
 
 def _threshold(draft: Draft, run: Run) -> float:
@@ -98,17 +104,21 @@ def _threshold(draft: Draft, run: Run) -> float:
     return draft.catalog.threshold(tenant, context.user, context.domain, context.workflow_type).value
 
 
-def _verdicts(draft: Draft, item: Internal, answer: PredictAnswer, threshold: float) -> Iterator[Verdict]:
+def _verdicts(
+    draft: Draft,
+    item: Internal,
+    answer: PredictAnswer,
+    circumstances: Circumstances,
+    nodes: Mapping[str, Node],
+) -> Iterator[Verdict]:
     """One a candidate, in their order; what is begun for one leaves less budget for the next."""
-    run = draft.run(item.run_id)
-    circumstances = Circumstances(run, threshold, tuple(_pending(draft)))
-    nodes = _nodes(answer)
+    run, threshold = circumstances.run, circumstances.threshold
     overtaken = run.live or len(draft.session.runs) > item.arguments["runs"]
     free, free_modelled = planner.free_budget(draft), planner.free_modelled_budget(draft)
     taken: set[tuple[str, str]] = set()
     for candidate in answer.candidates:
         mine = tuple(nodes[name] for name in candidate.tasks if name in nodes)
-        mode = _mode(draft, circumstances.run, mine)
+        mode = _mode(draft, run, mine)
         found = "overtaken" if overtaken else _judged(draft, circumstances, candidate, mine)
         if not isinstance(found, str):
             found = _once(found, taken) or "cached"
@@ -241,44 +251,61 @@ def _deepen(draft: Draft, came: Speculation, plan: Address) -> None:
     run = draft.run(came.run_id)
     circumstances = Circumstances(run, _threshold(draft, run), tuple(_pending(draft)))
     answer = PredictAnswer.model_validate(draft.payload(plan).structured)
-    nodes = _nodes(answer)
-    for candidate in answer.candidates:
+    news = News(plan, frozenset({came.call.call_id}))
+    _go_on(draft, circumstances, answer.candidates, _nodes(answer), news)
+
+
+def _go_on(
+    draft: Draft,
+    circumstances: Circumstances,
+    candidates: Sequence[Predicted],
+    nodes: Mapping[str, Node],
+    news: News,
+) -> None:
+    """Begin what those of the candidates that are sure and safe do next with results that have come."""
+    for candidate in candidates:
         mine = tuple(nodes[name] for name in candidate.tasks if name in nodes)
-        sure = candidate.confidence >= circumstances.threshold
-        if sure and all(_may_ever(draft, node) for node in mine) and _mode(draft, run, mine) == "on":
-            _go_on(draft, circumstances, Came(came, plan, candidate.confidence), mine)
+        deeper = any(node.depends_on for node in mine)
+        sure = deeper and candidate.confidence >= circumstances.threshold
+        safe = sure and all(_may_ever(draft, node) for node in mine)
+        if safe and _mode(draft, circumstances.run, mine) == "on":
+            _go_on_with(draft, circumstances, candidate.confidence, mine, news)
 
 
-def _go_on(draft: Draft, circumstances: Circumstances, came: Came, nodes: Sequence[Node]) -> None:
-    """Begin what a candidate does next with a result.
+def _go_on_with(
+    draft: Draft, circumstances: Circumstances, confidence: float, nodes: Sequence[Node], news: News
+) -> None:
+    """Begin what a candidate does next.
 
-    A call that two of its tasks make, or one of its and one of another candidate, began once, and its result
-    is that of each of them.
+    A call that two of its tasks make, one of its and one of another candidate, or one that waits from before,
+    began once, and its result is that of each of them.
     """
+    run, new = circumstances.run, set(news.call_ids)
     entries = draft.session.speculations.values()
-    begun = {entry.task_id: entry for entry in entries if entry.plan == came.plan}
+    begun = {entry.task_id: entry for entry in entries if entry.plan == news.plan}
     for node in sorted(nodes, key=lambda node: node.layer):
         sources = None if node.id in begun or node.conditions else _sources(draft, node, begun)
         if sources is None:
             continue
-        values = Values({}, Results(circumstances.run, draft.payloads, addresses_of(sources)))
+        values = Values({}, Results(run, draft.payloads, addresses_of(sources)))
         prepared = _callable(draft, circumstances, node, values)
         if not isinstance(prepared, Prepared):
             continue
-        same = next((entry for entry in begun.values() if _is(entry, prepared)), None)
+        goes_on = any(source.call_id in new for source in sources)
+        same = _same_of(begun.values(), prepared) or find_entry(draft, run, prepared)
         if same is not None:
             begun[node.id] = same
-        elif came.is_among(sources) and _has_room(draft, circumstances.run, prepared):
-            call = Beginning(prepared, came.plan, came.confidence, circumstances.threshold, sources)
-            _begin(draft, circumstances.run, call)
+            new |= {same.call.call_id} if goes_on else set()
+        elif goes_on and planner.has_budget(draft):
+            _begin(draft, run, Beginning(prepared, news.plan, confidence, circumstances.threshold, sources))
+
+
+def _same_of(entries: Iterable[Speculation], prepared: Prepared) -> Speculation | None:
+    return next((entry for entry in entries if _is(entry, prepared)), None)
 
 
 def _is(entry: Speculation, prepared: Prepared) -> bool:
     return (entry.tool, entry.call.arguments_hash) == _same(prepared)
-
-
-def _has_room(draft: Draft, run: Run, prepared: Prepared) -> bool:
-    return planner.has_budget(draft) and find_entry(draft, run, prepared) is None
 
 
 def _sources(draft: Draft, node: Node, begun: Mapping[str, Speculation]) -> tuple[Source, ...] | None:

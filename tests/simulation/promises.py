@@ -11,7 +11,7 @@ from typing import Any
 from pml.processors.workflow import Catalog, Session
 from pml.processors.workflow.evolve import joined_calls
 from pml.processors.workflow.graph import Node
-from pml.processors.workflow.state import Run
+from pml.processors.workflow.state import Run, Speculation
 from pml.schemas.calls import CallRun, task_value
 from pml.schemas.canonical import value_hash
 from pml.schemas.events import Event
@@ -359,7 +359,7 @@ class Promises:
         """The arguments of a predicted call: literals of what `pml:predict` said, or fields of results.
 
         A result is that of every task that makes the call: one that was begun for another may be its source,
-        where both are written alike in the same answer.
+        where both are written alike, and one that another prediction or a run began, with these arguments.
         """
         place = (data.plan.topic, data.plan.partition, data.plan.offset)
         outcome = self.observer.outcome_at(place)
@@ -376,10 +376,15 @@ class Promises:
         sources = {
             name: entry.result
             for name, entry in zip(names, entries, strict=True)
-            if entry is not None and entry.result is not None and entry.plan == place
-            if _call_of(tasks[name]) == _call_of(tasks[entry.task_id])
+            if entry is not None and entry.result is not None and self._makes(entry, tasks[name])
         }
         return {name: self._written(argument, sources) for name, argument in written["arguments"].items()}
+
+    def _makes(self, entry: Speculation, task: Mapping[str, Any]) -> bool:
+        """Whether a call that began early is that of a task all of whose arguments are literals."""
+        given = {name: argument["value"] for name, argument in task["arguments"].items()}
+        same = entry.call.arguments_hash == value_hash(given, self.policy.hash_key)
+        return same and entry.tool == task["tool"]
 
     def _written(self, argument: dict[str, Any], sources: Sources) -> Any:
         if argument["type"] == "literal":
@@ -457,10 +462,6 @@ def certain(run: Run, node: Node) -> bool:
         if not open_branch:
             return False
     return not any(run.task(name).status in {"failed", "unknown"} for name in node.depends_on)
-
-
-def _call_of(task: Mapping[str, Any]) -> tuple[str, Any]:
-    return task["tool"], task["arguments"]
 
 
 def may_run_early(spec: ToolSpec, arguments: Mapping[str, Any], catalog: Catalog, derived: bool) -> bool:

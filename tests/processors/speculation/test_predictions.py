@@ -577,6 +577,77 @@ def test_a_predicted_capability_runs_whole() -> None:
     assert data_of(step, "task.completed").served_by == "speculation"
 
 
+def waits(known: SessionWorld, found: str = "c.md") -> None:
+    """The result of a predicted read of b.md waits, and the next question is open."""
+    started(known)
+    known.answer(known.call_of("p1"), {"found": found})
+    done(known, "run_2", "d.md")
+
+
+def test_a_capability_whose_first_call_waits_already_runs_whole_too() -> None:
+    known = world()
+    waits(known)
+    step = known.answer(known.call_of(PREDICT_TOOL), whole())
+    assert outcomes(step) == ["cached"]
+    assert [(made.task_id, made.arguments) for made in step.calls] == [("p1__n2", {"path": "c.md"})]
+    assert data_of(step, "speculation.started").sources is not None
+    known.answer(known.call_of("p1__n2"), {"text": "c"})
+    assert data_of(call(known, "run_3", "b.md"), "task.completed").served_by == "speculation"
+    assert data_of(call(known, "run_4", "c.md"), "task.completed").served_by == "speculation"
+
+
+def test_a_capability_goes_on_with_what_a_run_has_taken_already() -> None:
+    known = world()
+    waits(known)
+    assert data_of(call(known, "run_3", "b.md"), "task.completed").served_by == "speculation"
+    step = known.answer(known.call_of(PREDICT_TOOL, "run_3"), whole())
+    assert [made.arguments for made in step.calls] == [{"path": "c.md"}]
+
+
+def test_a_capability_with_a_middle_that_waits_begins_what_is_behind_it() -> None:
+    known = world()
+    waits(known, "d.md")
+    said = predicted(("files:read_file", {"path": "d.md"}, 0.95))
+    known.answer(known.call_of(PREDICT_TOOL), said)
+    known.answer(known.call_of("p1"), {"found": "e.md"})
+    done(known, "run_3", "f.md")
+    said = whole()
+    said["workflow"]["tasks"] += [after("p1__n2")]
+    said["candidates"][0]["tasks"] += ["p1__n2_next"]
+    step = known.answer(known.call_of(PREDICT_TOOL), said)
+    assert [(made.task_id, made.arguments) for made in step.calls] == [("p1__n2_next", {"path": "e.md"})]
+
+
+@pytest.mark.parametrize(("confidence", "follows"), [(0.7, "files:read_file"), (0.95, "files:write_file")])
+def test_what_follows_a_call_that_waits_meets_every_condition(confidence: float, follows: str) -> None:
+    known = world()
+    waits(known)
+    said = whole({"tool": follows})
+    said["candidates"][0] |= {"likelihood": confidence, "confidence": confidence}
+    assert not known.answer(known.call_of(PREDICT_TOOL), said).calls
+
+
+def test_what_follows_a_call_that_waits_keeps_within_the_budget() -> None:
+    known = world(budget_name="low")
+    waits(known)
+    other, said = predicted(("files:read_file", {"path": "e.md"}, 0.95)), whole()
+    said["workflow"]["tasks"] += other["workflow"]["tasks"]
+    said["candidates"] += other["candidates"]
+    step = known.answer(known.call_of(PREDICT_TOOL), said)
+    assert (outcomes(step), [made.task_id for made in step.calls]) == (["cached", "begun"], ["p1"])
+
+
+def test_what_follows_a_result_that_is_too_old_does_not_begin() -> None:
+    known = world()
+    started(known)
+    known.answer(known.call_of("p1"), {"found": "c.md"})
+    # The default TTL is five minutes.
+    known.time_ms += 300_000
+    done(known, "run_2", "d.md")
+    step = known.answer(known.call_of(PREDICT_TOOL), whole())
+    assert (outcomes(step), [made.task_id for made in step.calls]) == (["begun"], ["p1__n1"])
+
+
 def test_a_result_that_came_too_late_to_be_kept_is_read_by_nothing_early() -> None:
     known = world()
     done(known, "run_1")
