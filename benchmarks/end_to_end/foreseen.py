@@ -92,8 +92,8 @@ class Asked:
 
     def _after(self, model: NextModel, row: int, place: int) -> Foreseen:
         data, made = self._recorded.data, self._recorded.made(row)
-        first, texts = data.firsts[row], data.requests[row]
-        text = texts[min(first + place, len(texts) - 1)]
+        first, texts = data.firsts[row], (*data.requests[row], data.end_texts[row])
+        text = texts[first + place]
         past = [*data.sessions[row][:first], *made[max(0, place - VALUES_MOST) : place]]
 
         def fill(name: str) -> tuple[Arguments, ...]:

@@ -90,7 +90,7 @@ def _known(known: Recorded, row: int) -> KnownSession:
     """A session as ClickHouse would tell it: what ran were tools of a server."""
     made = [replace(each, name=f"{SERVER}:{each.name}") for each in known.made(row)]
     text = known.data.requests[row][-1]
-    return KnownSession(tuple(made), ("", *[text] * (len(made) - 1)), row, (f"s{row}", 0))
+    return KnownSession(tuple(made), ("", *[text] * (len(made) - 1)), row, (f"s{row}", 0), text)
 
 
 def _agreeing(sessions: Sequence[Session]) -> list[Session]:

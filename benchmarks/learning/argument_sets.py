@@ -29,7 +29,8 @@ FIELDS_MOST = 24
 
 @dataclass(frozen=True, slots=True)
 class ArgumentSet:
-    """Sessions, the text visible before each of their elements, input schemas, and near-duplicates.
+    """Sessions, the text visible before each of their elements and after the last, input schemas, and
+    near-duplicates.
 
     `firsts` says for each session how many elements stand before its first call.
     """
@@ -38,6 +39,7 @@ class ArgumentSet:
     visible: str
     sessions: tuple[tuple[Past, ...], ...]
     requests: tuple[tuple[str, ...], ...]
+    end_texts: tuple[str, ...]
     firsts: tuple[int, ...]
     schemas: Mapping[str, Mapping[str, Any]]
     groups: Groups
@@ -58,6 +60,7 @@ def argument_set(folder: Path, name: str) -> ArgumentSet:
         visible=way.visible.told,
         sessions=tuple(map(tuple, read)),
         requests=tuple((*([""] * first), *texts) for first, texts in zip(firsts, told, strict=True)),
+        end_texts=tuple(way.visible.before(row, len(row["tools"])) for row in rows),
         firsts=firsts,
         schemas=schemas,
         groups=recorded(folder, way.folder).sessions.traces.groups,

@@ -317,6 +317,7 @@ def _rare_traces(seed: int) -> tuple[TraceSet, Any, Membership]:
         np.arange(count),
         np.zeros(count, dtype=np.int64),
         np.full(3 * count, -1),
+        np.full(count, -1),
     )
     return traces, np.zeros((nodes, 4), dtype=np.float32), Membership.of(nodes, contained)
 

@@ -69,7 +69,11 @@ class Answered:
 def without_text(data: ArgumentSet, sessions: Sessions) -> tuple[ArgumentSet, Sessions]:
     """The same where nobody passed what the user wants."""
     silent = tuple(tuple("" for _ in each) for each in data.requests)
-    traces = replace(sessions.traces, texts=np.full_like(sessions.traces.texts, NO_TEXT))
+    traces = replace(
+        sessions.traces,
+        texts=np.full_like(sessions.traces.texts, NO_TEXT),
+        end_texts=np.full_like(sessions.traces.end_texts, NO_TEXT),
+    )
     return replace(data, requests=silent, visible="nothing"), replace(sessions, traces=traces)
 
 

@@ -11,8 +11,9 @@ from pml.streams.learning.data_sets import VISIBLE, Row, Visible
 
 
 def _own_turn(row: Row, place: int) -> str:
-    """The user's turns up to the one that asks for the call."""
-    return " ".join(row["turns"][: row["tasks"][place]["turn"] + 1])
+    """The user's turns up to the one that asks for the call; after the last call no other one is known."""
+    last = min(place, len(row["tasks"]) - 1)
+    return " ".join(row["turns"][: row["tasks"][last]["turn"] + 1])
 
 
 def _intent(row: Row, place: int) -> str:

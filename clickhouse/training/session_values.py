@@ -89,6 +89,7 @@ def _session(runs: Sequence[dict[str, Any]]) -> KnownSession:
         texts=("", *told[:-1]) if known else (),
         ended_ms=int(known[-1][1]["ended_us"]) // 1_000 if known else 0,
         name=(str(runs[0]["session_id"]), int(runs[0]["epoch"])),
+        end_text=told[-1] if told else "",
     )
 
 

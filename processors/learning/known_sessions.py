@@ -22,14 +22,15 @@ Schemas = Mapping[str, Mapping[str, Any]]
 class KnownSession:
     """Runs of a session, in the order in which they ended.
 
-    `texts` has for each element what was visible of the request before it; `ended_ms` is Unix time; `name` is
-    id and epoch.
+    `texts` has for each element what was visible of the request before it, `end_text` is what was visible
+    after the last; `ended_ms` is Unix time; `name` is id and epoch.
     """
 
     elements: tuple[Past, ...]
     texts: tuple[str, ...]
     ended_ms: int
     name: tuple[str, int] = ("", 0)
+    end_text: str = ""
 
 
 def as_sequences(known: Sequence[KnownSession], descriptions: Mapping[str, str]) -> Sessions:
@@ -49,6 +50,7 @@ def as_sequences(known: Sequence[KnownSession], descriptions: Mapping[str, str])
         groups=np.array(groups, dtype=np.int64),
         times_ms=np.array([session.ended_ms for session in known], dtype=np.int64),
         texts=np.array(places, dtype=np.int64),
+        end_texts=np.array([rows.get(each.end_text, NO_TEXT) for each in known], dtype=np.int64),
     )
     return Sessions(vocabulary, traces, tuple(rows), descriptions)
 
@@ -61,4 +63,4 @@ def learned_sources(known: Sequence[KnownSession], schemas: Schemas) -> Argument
 
 
 def _visible(known: Sequence[KnownSession]) -> list[str]:
-    return [text for session in known for text in session.texts if text]
+    return [text for session in known for text in (*session.texts, session.end_text) if text]

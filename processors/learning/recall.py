@@ -150,10 +150,13 @@ def _questions(sessions: Sessions) -> Iterator[tuple[int, int]]:
     Who asks remembers `HISTORY_MOST` elements: of so many nobody knows whether the session began with them.
     """
     traces, vocabulary = sessions.traces, sessions.vocabulary
-    for begin, end in zip(traces.offsets[:-1].tolist(), traces.offsets[1:].tolist(), strict=True):
+    bounds = zip(
+        traces.offsets[:-1].tolist(), traces.offsets[1:].tolist(), traces.end_texts.tolist(), strict=True
+    )
+    for begin, end, last in bounds:
         names = [vocabulary.name(item) or "" for item in traces.items[begin:end].tolist()]
         for place in range(begin + 1, min(end + 1, begin + HISTORY_MOST)):
-            row = int(traces.texts[min(place, end - 1)])
+            row = int(traces.texts[place]) if place < end else last
             text = "" if row == NO_TEXT else sessions.texts[row]
             yield _key(names[: place - begin], text), int(traces.items[place]) if place < end else END
 

@@ -3,7 +3,8 @@
 A session goes on from run to run: its items are what the runs were, in the order in which they ended. A run
 of several calls is its capability, a run of one is the tool of that; each went as its run did, and a session
 as the mean of its runs. Visible is, before an item, what a client said with the run before it that the user
-wants, else what that run was for: what the next one is for nobody knows until it begins.
+wants, else what that run was for: what the next one is for nobody knows until it begins. After the last it is
+what that one told.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def sessions_of(columns: Columns, descriptions: Mapping[str, str], listed: Colle
     starts = _starts(columns, runs)
     offsets = np.append(starts, len(runs)).astype(np.int64)
     vocabulary, items = _items(columns, runs, listed)
-    texts, visible = _visible(columns, runs, starts)
+    texts, visible, end_texts = _visible(columns, runs, offsets)
     owners = np.repeat(np.arange(len(starts)), np.diff(offsets))
     success = columns["success"][runs].astype(np.float32)
     traces = TraceSet(
@@ -54,6 +55,7 @@ def sessions_of(columns: Columns, descriptions: Mapping[str, str], listed: Colle
         groups=_groups(columns["group"][runs], starts, owners, len(starts)),
         times_ms=(columns["ended_at_us"][runs] // 1_000)[offsets[1:] - 1].astype(np.int64),
         texts=visible,
+        end_texts=end_texts,
     )
     return Sessions(vocabulary, traces, texts, descriptions, listed, _calls(columns, runs, owners))
 
@@ -116,19 +118,19 @@ def _items(columns: Columns, runs: Places, listed: Collection[str]) -> tuple[Voc
     return vocabulary, vocabulary.ids(names)[words]
 
 
-def _visible(columns: Columns, runs: Places, starts: Places) -> tuple[tuple[str, ...], Places]:
-    """The texts, and for each item the row of what was visible before it."""
+def _visible(columns: Columns, runs: Places, offsets: Places) -> tuple[tuple[str, ...], Places, Places]:
+    """The texts, the row of what was visible before each item, and of what was after the last of each."""
     if len(runs) == 0:
-        return (), np.zeros(0, dtype=np.int64)
+        return (), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     name = "request" if "request" in columns else "intent"  # files of before have no requests
-    words = columns[f"{name}_words"]
-    before = np.roll(columns[name][runs], 1)
-    told = (words != "")[before]
-    told[starts] = False
-    used, rows = np.unique(before[told], return_inverse=True)
-    visible = np.full(len(runs), NO_TEXT, dtype=np.int64)
-    visible[told] = rows
-    return tuple(words[used].tolist()), visible
+    words, said = columns[f"{name}_words"], columns[name][runs]
+    told = (words != "")[said]
+    used, rows = np.unique(said[told], return_inverse=True)
+    after = np.full(len(runs), NO_TEXT, dtype=np.int64)
+    after[told] = rows
+    before = np.roll(after, 1)
+    before[offsets[:-1]] = NO_TEXT
+    return tuple(words[used].tolist()), before, after[offsets[1:] - 1]
 
 
 def _weights(columns: Columns) -> NDArray[np.float64]:

@@ -66,7 +66,8 @@ class TraceSet:
     `weights` float32 (1 a real one, less for exploratory and mocked ones), `groups` int64 (near-duplicates
     have the same) and `times_ms` int64 (its end, Unix time). For each item `success` float32, how that item
     itself went (as `outcomes`), and `texts` int64: the row, in a matrix of points, of the request as it was
-    visible before that item, `NO_TEXT` where nothing was.
+    visible before that item, `NO_TEXT` where nothing was. `end_texts` int64 [traces] likewise: as it was
+    visible after the last item, when nobody knew yet that nothing more would come.
 
     Raises:
         ValueError: the columns do not belong together.
@@ -80,13 +81,14 @@ class TraceSet:
     groups: Places
     times_ms: Places
     texts: Places
+    end_texts: Places
 
     def __post_init__(self) -> None:
         if len(self.offsets) == 0 or self.offsets[0] != 0 or self.offsets[-1] != len(self.items):
             raise ValueError("the offsets of traces begin with 0 and end with the number of items")
         if np.any(np.diff(self.offsets) < 0):
             raise ValueError("the offsets of traces must not fall")
-        of_traces = (self.outcomes, self.weights, self.groups, self.times_ms)
+        of_traces = (self.outcomes, self.weights, self.groups, self.times_ms, self.end_texts)
         of_items = (self.success, self.texts)
         if any(len(column) != len(self) for column in of_traces) or any(
             len(column) != len(self.items) for column in of_items
@@ -122,6 +124,7 @@ class TraceSet:
             groups=self.groups[rows],
             times_ms=self.times_ms[rows],
             texts=self.texts[places],
+            end_texts=self.end_texts[rows],
         )
 
     def positions(self, first: int = 1) -> Places:
@@ -131,25 +134,25 @@ class TraceSet:
 
     def prefixes(self, positions: Places, points: Vectors | None = None) -> Prefixes:
         """What came before these items; `points` is the matrix whose rows `texts` names."""
-        texts = None if points is None else self._points(positions, points)
+        texts = None if points is None else _points(self.texts[positions], points)
         starts = self.offsets[self.owners[positions]]
         return Prefixes(self.items, starts, positions, texts, self.texts[positions])
 
     def whole(self, rows: Places, points: Vectors | None = None) -> Prefixes:
-        """Some traces that called something, up to their end, with the text of before their last item."""
-        last = self.offsets[1:][rows] - 1
-        texts = None if points is None else self._points(last, points)
-        return Prefixes(self.items, self.offsets[:-1][rows], last + 1, texts, self.texts[last])
+        """Some traces that called something, up to their end, with the text that was visible then."""
+        told = self.end_texts[rows]
+        texts = None if points is None else _points(told, points)
+        return Prefixes(self.items, self.offsets[:-1][rows], self.offsets[1:][rows], texts, told)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Every column under its name."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
-    def _points(self, positions: Places, points: Vectors) -> Vectors:
-        rows = self.texts[positions]
-        if len(points) == 0:
-            return np.zeros((len(rows), points.shape[1]), dtype=np.float32)
-        return np.where((rows == NO_TEXT)[:, None], np.float32(0), points[np.maximum(rows, 0)])
+
+def _points(rows: Places, points: Vectors) -> Vectors:
+    if len(points) == 0:
+        return np.zeros((len(rows), points.shape[1]), dtype=np.float32)
+    return np.where((rows == NO_TEXT)[:, None], np.float32(0), points[np.maximum(rows, 0)])
 
 
 def success_by_ends(offsets: Places, outcomes: NDArray[np.float32]) -> NDArray[np.float32]:

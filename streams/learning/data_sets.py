@@ -29,7 +29,8 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """What an agent's client could have passed of the request: in words, and its text before a call."""
+    """What an agent's client could have passed of the request: in words, and its text before a call, or after
+    the last one."""
 
     told: str
     before: Callable[[Row, int], str]
@@ -93,7 +94,8 @@ def recorded(folder: Path, name: str, visible: Visible | None = None) -> Recorde
     rows = [row for row in rows_of(folder / name, OPEN_PART) if row["tools"]]
     documents = documents_of(folder, name)
     told = [visible.before(row, place) for row in rows for place in range(len(row["tools"]))]
-    numbers = {text: number for number, text in enumerate(sorted(set(told) - {""}))}
+    ended = [visible.before(row, len(row["tools"])) for row in rows]
+    numbers = {text: number for number, text in enumerate(sorted({*told, *ended} - {""}))}
     vocabulary = Vocabulary.of({document.id for document in documents}.union(*(row["tools"] for row in rows)))
     items = [vocabulary.ids(row["tools"]) for row in rows]
     offsets = np.cumsum([0, *map(len, items)], dtype=np.int64)
@@ -107,6 +109,7 @@ def recorded(folder: Path, name: str, visible: Visible | None = None) -> Recorde
         groups=_groups(name, rows),
         times_ms=np.zeros(len(items), dtype=np.int64),
         texts=np.array([numbers.get(text, NO_TEXT) for text in told], dtype=np.int64),
+        end_texts=np.array([numbers.get(text, NO_TEXT) for text in ended], dtype=np.int64),
     )
     texts = {document.id: document.text for document in documents}
     return RecordedSet(name, visible.told, Sessions(vocabulary, traces, tuple(numbers), texts, tuple(texts)))

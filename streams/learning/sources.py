@@ -39,6 +39,9 @@ COLUMNS = (
 # A file that an earlier release wrote has not all of them.
 LATER = ("request", "request_words", "call_pattern", "call_pattern_words", "call_success")
 
+# By it a session that nobody named is known. Names teach nothing: it is not in the hash.
+RUN_ID = "run_id"
+
 # The rest but the offsets and the words is of runs.
 OF_CALLS = ("tool", "call_mocked", "call_pattern", "call_success")
 _TENANTS = "tenant_words"
@@ -143,7 +146,7 @@ def from_file(file: Path, known: Known, tenant: str) -> Source:
     Raises:
         ConfigurationError: it cannot be read, or is no such file.
     """
-    needed = {*COLUMNS, _TENANTS}
+    needed = {*COLUMNS, RUN_ID, _TENANTS}
     try:
         with np.load(file, allow_pickle=False) as stored:
             there = {*needed, *stored, *(name.removesuffix("_bytes") for name in stored)}
@@ -171,19 +174,33 @@ def _column(stored: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
 
 def of_tenant(columns: Columns, tenant: str) -> Columns:
     """The runs of one tenant, with their calls; the words stay as they are."""
-    lengths = np.diff(columns["offsets"])
     runs = np.isin(columns["tenant"], np.flatnonzero(columns[_TENANTS] == tenant))
+    return _of_runs({name: column for name, column in columns.items() if name != _TENANTS}, runs)
+
+
+def in_named_sessions(columns: Columns) -> Columns:
+    """The runs whose session somebody named: in another one nothing follows a run, and nobody asks what does.
+
+    They would teach that most sessions end after their first run.
+    """
+    return _of_runs(columns, columns["session_id"] != columns[RUN_ID])
+
+
+def _of_runs(columns: Columns, runs: NDArray[np.bool_]) -> Columns:
+    lengths = np.diff(columns["offsets"])
     calls = np.repeat(runs, lengths)
     return {
         name: column if name.endswith("_words") else column[calls if name in OF_CALLS else runs]
         for name, column in columns.items()
-        if name not in {"offsets", _TENANTS}
+        if name != "offsets"
     } | {"offsets": np.concatenate(([0], np.cumsum(lengths[runs])))}
 
 
 def _source(
-    columns: Columns, known: Known, about: Mapping[str, Any], values: Sequence[KnownSession] = ()
+    read: Columns, known: Known, about: Mapping[str, Any], values: Sequence[KnownSession] = ()
 ) -> Source:
+    wanted = (*COLUMNS, *LATER, RUN_ID)
+    columns = in_named_sessions({name: read[name] for name in wanted if name in read})
     names = {*columns["tool_words"].tolist()} - known.texts.keys()
     # A tool that no server lists any more still has a name in words.
     texts = {**{name: tool_document(name, "").text for name in names if ":" in name}, **known.texts}
@@ -207,6 +224,7 @@ def _source(
             ),
             "runs": len(sessions.traces.items),
             "sessions": len(sessions.traces),
+            "runs_without_session": len(read[RUN_ID]) - len(columns[RUN_ID]),
         },
         values,
         known.schemas if values else {},

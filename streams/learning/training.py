@@ -163,7 +163,8 @@ def judge_all(sessions: Sessions, embedding: Embedding, wish: Wish, phases: Phas
         except ValueError as error:
             raise NothingToLearn(
                 f"{len(sessions.traces)} sessions are not enough to learn from ({error}); at least two that "
-                "are no near-duplicates of each other and have two runs each are needed",
+                "are no near-duplicates of each other and have two runs each are needed, and "
+                "a run that is sent without a session has one to itself",
                 sessions=len(sessions.traces),
             ) from None
 

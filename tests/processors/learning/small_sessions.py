@@ -35,5 +35,6 @@ def drawn_sessions(count: int, seed: int, *, by_request: bool, items: int = 5) -
         groups=np.arange(count),
         times_ms=np.arange(count) * 1_000,
         texts=visible.ravel().astype(np.int64),
+        end_texts=visible[:, -1].astype(np.int64),
     )
     return Sessions(vocabulary, traces, texts, DESCRIPTIONS)

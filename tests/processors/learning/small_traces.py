@@ -38,6 +38,7 @@ def trace_set(
         groups=np.arange(count),
         times_ms=np.arange(count) * 1_000,
         texts=np.array([(texts or range(count))[owner] for owner in owners], dtype=np.int64),
+        end_texts=np.array(texts or range(count), dtype=np.int64),
     )
 
 

@@ -44,14 +44,10 @@ def known(told: list[Told]) -> list[KnownSession]:
             ("", *[text] * (len(names) - 1)),
             number,
             (f"c{number}", 0),
+            text,
         )
         for number, (text, names) in enumerate(told)
     ]
-
-
-def visible(text: str, names: tuple[str, ...]) -> str:
-    """What is visible as a session of one element ends is what was visible before it: nothing."""
-    return text if len(names) > 1 else ""
 
 
 @settings(max_examples=60, derandomize=True, deadline=None)
@@ -60,7 +56,7 @@ def test_it_says_what_the_other_sessions_there_did(drawn: list[tuple[str, list[s
     told = [(text, tuple(names)) for text, names in drawn]
     sessions = as_sequences(known(told), {})
     beginnings = [
-        ((visible(text, names), names[:place]), names[place] if place < len(names) else "")
+        ((text, names[:place]), names[place] if place < len(names) else "")
         for text, names in told
         for place in range(1, len(names) + 1)
     ]
@@ -166,3 +162,13 @@ def test_one_session_that_goes_round_in_circles_is_no_habit() -> None:
     assert found is not None
     assert found.after(("s:a",) * 5, "go round")
     assert found.after(("s:a",) * HISTORY_MOST, "go round") == {}
+
+
+def test_what_a_request_was_when_a_session_ended_says_that_it_may_end() -> None:
+    """Of those with this request most are over after their first call: what goes on is no longer likely."""
+    told: list[Told] = [("tidy up", ("s:list",))] * 98 + [("tidy up", ("s:list", "s:read"))] * 22
+    found = Recall.fit(as_sequences(known(told), {}))
+    assert found is not None
+    likely = found.after(("s:list",), "tidy up")
+    assert likely[END] == pytest.approx(98 / 120, abs=0.02)
+    assert max(said for item, said in likely.items() if item != END) == pytest.approx(22 / 120, abs=0.02)

@@ -90,6 +90,7 @@ def twin(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "name": key[1:],
                 "items": [element(run) for run in ordered],
                 "texts": before,
+                "end_text": INTENTS[ordered[-1]["intent"]],
                 "success": [run["success"] for run in ordered],
                 "outcome": sum(run["success"] for run in ordered) / len(ordered),
                 "weight": sum(map(weight, ordered)) / len(ordered),
@@ -112,6 +113,8 @@ def test_sessions_are_those_of_a_loop_over_runs(runs: list[dict[str, Any]]) -> N
         assert [found.vocabulary.name(item) for item in traces.items[places].tolist()] == session["items"]
         texts = ["" if row == NO_TEXT else found.texts[row] for row in traces.texts[places].tolist()]
         assert texts == session["texts"]
+        last = traces.end_texts[number]
+        assert ("" if last == NO_TEXT else found.texts[last]) == session["end_text"]
         assert traces.success[places].tolist() == session["success"]
         assert np.isclose(traces.outcomes[number], session["outcome"])
         assert np.isclose(traces.weights[number], session["weight"])

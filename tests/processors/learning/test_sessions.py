@@ -60,6 +60,7 @@ def endings(count: int, repeated: int = 0) -> Sessions:
         groups=np.arange(len(others)),
         times_ms=np.arange(len(others)) * 1_000,
         texts=np.array([text for number in asked for text in (NO_TEXT, number)]),
+        end_texts=np.array(asked),
     )
     described = dict(zip(names, texts, strict=True))
     sessions = Sessions(vocabulary, traces, texts, described, ["files:read", *names])

@@ -29,6 +29,7 @@ def write_export(file: Path, sessions: int = 30, runs: int = 4, **others: np.nda
         "tenant": zeros,
         "tenant_words": np.array(["local"]),
         "session_id": np.array([f"ses_{number // runs:03}" for number in range(count)], dtype="S7"),
+        "run_id": np.array([f"run_{number:05}" for number in range(count)], dtype="S9"),
         "epoch": np.zeros(count, dtype="<u8"),
         "log_offset": np.arange(count, dtype="<u8"),
         "ended_at_us": np.arange(count, dtype="<i8"),

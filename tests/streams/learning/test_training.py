@@ -66,6 +66,28 @@ def test_a_model_is_kept_with_all_that_is_known_of_it(tmp_path: Path) -> None:
     assert again.manifest["data"]["hash"] == trained.manifest["data"]["hash"]
 
 
+def test_runs_that_were_sent_without_a_session_teach_nothing(tmp_path: Path) -> None:
+    """Nobody is asked what comes after them; they would teach that a session is most likely over."""
+    named = from_file(write_export(tmp_path / "traces.npz"), Known(), "local")
+    runs = np.array([f"run_{number:05}" for number in range(120)], dtype="S9")
+    # Every third session: each of its runs has a session of its own, which is called like the run.
+    alone = np.arange(120) // 4 % 3 == 0
+    sessions = np.where(alone, runs, np.array([f"ses_{number // 4:05}" for number in range(120)], "S9"))
+    mixed = from_file(
+        write_export(tmp_path / "mixed.npz", run_id=runs, session_id=sessions), Known(), "local"
+    )
+    kept = np.flatnonzero(np.arange(30) % 3 != 0)
+    expected, found = named.sessions.traces.selected(kept), mixed.sessions.traces
+    for name in ("items", "offsets", "success", "texts", "end_texts"):
+        assert found.to_arrays()[name].tolist() == expected.to_arrays()[name].tolist()
+    assert mixed.names == [(f"ses_{number:05}", 0) for number in kept.tolist()]
+    assert (mixed.about["runs"], mixed.about["runs_without_session"]) == (80, 40)
+    assert named.about["runs_without_session"] == 0
+    calls = mixed.sessions.calls
+    assert calls is not None
+    assert (len(calls.traces), calls.traces.max()) == (80, 19)
+
+
 def test_of_sessions_that_are_kept_for_the_end_or_left_out_no_value_is_learned(tmp_path: Path) -> None:
     source = from_file(write_export(tmp_path / "traces.npz", sessions=3), Known(), "local")
     names = (*source.names, ("ses_without_calls", 0))
