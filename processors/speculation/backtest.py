@@ -17,9 +17,10 @@ from pml.processors.speculation.guard import Refusal, grant, may_be_early, may_r
 from pml.processors.speculation.played import PlayedCall, PlayedRun
 from pml.processors.workflow.arguments import Resolved, Values, resolve_strictly
 from pml.processors.workflow.catalog import Catalog
-from pml.processors.workflow.graph import Node, build
+from pml.processors.workflow.graph import Graph, Node, build
 from pml.schemas.canonical import canonical_json
 from pml.schemas.prediction import HISTORY_MOST, VALUES_MOST, PastElement, PredictAnswer, PredictRequest
+from pml.schemas.workflow import Workflow
 
 HOUR_MS = 3_600_000
 Key = tuple[str, bytes]
@@ -147,14 +148,14 @@ def best_threshold(found: Mapping[float, ToolAccount], waste_most: float) -> flo
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """An answer of the model, and the calls that it names, by task."""
+    """An answer of the model, and the calls that it names."""
 
     answer: PredictAnswer
-    nodes: Mapping[str, Node]
+    graph: Graph
 
     @classmethod
     def of(cls, answer: PredictAnswer) -> _Told:
-        return cls(answer, dict(build(answer.workflow).nodes) if answer.workflow else {})
+        return cls(answer, build(answer.workflow or Workflow()))
 
 
 @dataclass(slots=True)
@@ -197,12 +198,13 @@ class _Waiting:
 
 @dataclass(slots=True)
 class _Next:
-    """What came after a run that ended at `at_ms`: the calls that the next one made, so much later; `last`:
-    nothing came."""
+    """What came after a run that ended at `at_ms`: the calls that the next one made, so much later, and what
+    each gave; `last`: nothing came."""
 
     at_ms: int
     gap_ms: int
     calls: dict[Key, list[PlayedCall]]
+    gave: Mapping[Key, Any]
     last: bool
 
     @classmethod
@@ -212,7 +214,8 @@ class _Next:
         for call in following.calls if following is not None else ():
             calls.setdefault(_key(call.tool, call.arguments), []).append(call)
         gap_ms = 0 if following is None else following.started_ms - run.ended_ms
-        return cls(run.ended_ms, gap_ms, calls, following is None)
+        gave = {key: made[0].result for key, made in calls.items()}
+        return cls(run.ended_ms, gap_ms, calls, gave, following is None)
 
     def taken(self, call: _Begun) -> PlayedCall | None:
         """The real call that would have been served, and nobody else is. What runs still is joined."""
@@ -278,22 +281,24 @@ class _Session:
         self.found.asked += 1
         if following is not None and following.element is not None:
             self.found.right += told.answer.first == following.element.name
-        self._act(told.answer, told.nodes, _Next.after(run, following))
+        self._act(told.answer, told.graph, _Next.after(run, following))
 
-    def _act(self, answer: PredictAnswer, nodes: Mapping[str, Node], coming: _Next) -> None:
+    def _act(self, answer: PredictAnswer, graph: Graph, coming: _Next) -> None:
         """Begin what may begin, and hold it against what was called."""
         free = self._free(coming.at_ms)
         self._waste_waiting(coming.at_ms, coming.at_ms)
         known = {key for key, until_ms in self.kept.items() if until_ms > coming.at_ms} | self.waiting.keys()
         for candidate in answer.candidates:
-            mine = sorted((nodes[name] for name in candidate.tasks if name in nodes), key=_layer)
+            mine = sorted((graph.nodes[name] for name in candidate.tasks if name in graph.nodes), key=_layer)
             first = self._judged(mine, candidate.confidence, known, free)
             if isinstance(first, str):
                 self._withhold(candidate.reason or first)
-                continue
+                if first != "cached":
+                    continue
+                first = {}
             free -= len(first)
             known |= {call.key for call in first.values()}
-            self._settle(mine, first, coming)
+            known |= self._settle(graph, mine, first, known, coming)
 
     def _judged(
         self, nodes: Sequence[Node], confidence: float, known: Collection[Key], free: int
@@ -328,26 +333,42 @@ class _Session:
         ttl_ms = _ttl_ms(self.terms.catalog, node.tool, resolved.arguments)
         return None if ttl_ms is None else _Begun(node.tool, resolved.arguments, ttl_ms)
 
-    def _settle(self, nodes: Sequence[Node], first: Mapping[str, _Begun], coming: _Next) -> None:
-        """Hold what begins against what was called; what a call gave lets those behind it begin, too."""
+    def _settle(
+        self,
+        graph: Graph,
+        nodes: Sequence[Node],
+        first: Mapping[str, _Begun],
+        known: Collection[Key],
+        coming: _Next,
+    ) -> set[Key]:
+        """Hold what begins against what was called; what a call gave lets those behind it begin, too.
+
+        Returns:
+            What began behind others.
+        """
         results: dict[str, Any] = {}
+        later: set[Key] = set()
         for node in nodes:
-            call = first.get(node.id)
-            if call is None and node.depends_on:
-                call = self._behind(node, results)
+            call = first.get(node.id) or self._ready(graph, node, results)
             if call is None:
                 continue
-            served = coming.taken(call)
-            self._count(call, served, coming)
-            if served is not None and served.result is not None:
-                results[node.id] = served.result
+            if node.id not in first and (call.key in known or call.key in later):
+                served = coming.gave.get(call.key)  # it began for another task, or waits already
+            else:
+                later |= {call.key} - {each.key for each in first.values()}
+                made = coming.taken(call)
+                self._count(call, made, coming)
+                served = None if made is None else made.result
+            if served is not None:
+                results[node.id] = served
+        return later
 
-    def _behind(self, node: Node, results: Mapping[str, Any]) -> _Begun | None:
-        """A call behind others of its capability, where their results are known."""
-        if node.conditions:
-            return None
+    def _ready(self, graph: Graph, node: Node, results: Mapping[str, Any]) -> _Begun | None:
+        """A call that waits for nothing, or for others of its capability whose results are known."""
         if not node.depends_on <= results.keys():
             self.found.unknown += 1
+            return None
+        if not graph.opens(node.id, results):
             return None
         call = self._call(node, Values({}, results))
         if call is None:

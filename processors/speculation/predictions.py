@@ -17,7 +17,7 @@ from pml.processors.workflow.calls import Wanted, addresses_of, call_run
 from pml.processors.workflow.draft import Draft, Results
 from pml.processors.workflow.evolve import unsettled_touches
 from pml.processors.workflow.folding import coordinate_of
-from pml.processors.workflow.graph import Node, build
+from pml.processors.workflow.graph import Graph, Node, build
 from pml.processors.workflow.inputs import Address
 from pml.processors.workflow.learning import threshold_context
 from pml.processors.workflow.plans import MARGIN
@@ -29,6 +29,7 @@ from pml.schemas.events import PredictionCandidate, PredictionMade, SpeculationP
 from pml.schemas.prediction import Feasibility, PredictAnswer, Predicted
 from pml.schemas.sanitiser import sanitise_text
 from pml.schemas.times import to_rfc3339
+from pml.schemas.workflow import Workflow
 
 _NAME_BYTES_MAX = 300
 _REASON_BYTES_MAX = 100
@@ -78,8 +79,8 @@ def act_on(draft: Draft, item: Internal, answer: PredictAnswer) -> None:
     """Tell what may come next, and begin what may be begun of it."""
     run = draft.run(item.run_id)
     circumstances = Circumstances(run, _threshold(draft, run), tuple(_pending(draft)))
-    nodes = _nodes(answer)
-    verdicts = tuple(_verdicts(draft, item, answer, circumstances, nodes))
+    graph = _graph(answer)
+    verdicts = tuple(_verdicts(draft, item, answer, circumstances, graph.nodes))
     draft.emit(_made(item, answer, circumstances.threshold, verdicts), run)
     for verdict in verdicts:
         for prepared in verdict.calls:
@@ -89,7 +90,7 @@ def act_on(draft: Draft, item: Internal, answer: PredictAnswer) -> None:
             else:
                 _plan(draft, run, prepared, verdict, circumstances.threshold)
     going = [verdict.candidate for verdict in verdicts if verdict.outcome in _GOES_ON]
-    _go_on(draft, circumstances, going, nodes, News(draft.source.address, _waiting(draft)))
+    _go_on(draft, circumstances, going, graph, News(draft.source.address, _waiting(draft)))
 
 
 def _waiting(draft: Draft) -> frozenset[str]:
@@ -154,8 +155,8 @@ def _same(prepared: Prepared) -> tuple[str, str]:
     return prepared.node.tool, prepared.arguments_hash
 
 
-def _nodes(answer: PredictAnswer) -> dict[str, Node]:
-    return dict(build(answer.workflow).nodes) if answer.workflow else {}
+def _graph(answer: PredictAnswer) -> Graph:
+    return build(answer.workflow or Workflow())
 
 
 def _pending(draft: Draft) -> list[str]:
@@ -252,30 +253,30 @@ def _deepen(draft: Draft, came: Speculation, plan: Address) -> None:
     circumstances = Circumstances(run, _threshold(draft, run), tuple(_pending(draft)))
     answer = PredictAnswer.model_validate(draft.payload(plan).structured)
     news = News(plan, frozenset({came.call.call_id}))
-    _go_on(draft, circumstances, answer.candidates, _nodes(answer), news)
+    _go_on(draft, circumstances, answer.candidates, _graph(answer), news)
 
 
 def _go_on(
     draft: Draft,
     circumstances: Circumstances,
     candidates: Sequence[Predicted],
-    nodes: Mapping[str, Node],
+    graph: Graph,
     news: News,
 ) -> None:
     """Begin what those of the candidates that are sure and safe do next with results that have come."""
     for candidate in candidates:
-        mine = tuple(nodes[name] for name in candidate.tasks if name in nodes)
+        mine = tuple(graph.nodes[name] for name in candidate.tasks if name in graph.nodes)
         deeper = any(node.depends_on for node in mine)
         sure = deeper and candidate.confidence >= circumstances.threshold
         safe = sure and all(_may_ever(draft, node) for node in mine)
         if safe and _mode(draft, circumstances.run, mine) == "on":
-            _go_on_with(draft, circumstances, candidate.confidence, mine, news)
+            _go_on_with(draft, circumstances, candidate, graph, news)
 
 
 def _go_on_with(
-    draft: Draft, circumstances: Circumstances, confidence: float, nodes: Sequence[Node], news: News
+    draft: Draft, circumstances: Circumstances, candidate: Predicted, graph: Graph, news: News
 ) -> None:
-    """Begin what a candidate does next.
+    """Begin what a candidate does next; what its decisions leave out does not begin.
 
     A call that two of its tasks make, one of its and one of another candidate, or one that waits from before,
     began once, and its result is that of each of them.
@@ -283,12 +284,15 @@ def _go_on_with(
     run, new = circumstances.run, set(news.call_ids)
     entries = draft.session.speculations.values()
     begun = {entry.task_id: entry for entry in entries if entry.plan == news.plan}
-    for node in sorted(nodes, key=lambda node: node.layer):
-        sources = None if node.id in begun or node.conditions else _sources(draft, node, begun)
+    mine = (graph.nodes[name] for name in candidate.tasks if name in graph.nodes)
+    for node in sorted(mine, key=lambda node: node.layer):
+        sources = None if node.id in begun else _sources(draft, node, begun)
         if sources is None:
             continue
-        values = Values({}, Results(run, draft.payloads, addresses_of(sources)))
-        prepared = _callable(draft, circumstances, node, values)
+        results = Results(run, draft.payloads, addresses_of(sources))
+        if not graph.opens(node.id, results):
+            continue
+        prepared = _callable(draft, circumstances, node, Values({}, results))
         if not isinstance(prepared, Prepared):
             continue
         goes_on = any(source.call_id in new for source in sources)
@@ -297,7 +301,8 @@ def _go_on_with(
             begun[node.id] = same
             new |= {same.call.call_id} if goes_on else set()
         elif goes_on and planner.has_budget(draft):
-            _begin(draft, run, Beginning(prepared, news.plan, confidence, circumstances.threshold, sources))
+            confidence, threshold = candidate.confidence, circumstances.threshold
+            _begin(draft, run, Beginning(prepared, news.plan, confidence, threshold, sources))
 
 
 def _same_of(entries: Iterable[Speculation], prepared: Prepared) -> Speculation | None:

@@ -73,6 +73,22 @@ class Graph:
         outcomes = {condition.outcome for condition in named if condition.node == decision_id}
         return frozenset(outcomes - {OTHERWISE})
 
+    def opens(self, task_id: str, results: Mapping[str, Any]) -> bool:
+        """Whether decisions that were taken with these results would let a task run; not where one has no
+        certain value, which would fail it."""
+        return all(self._takes(condition, results) for condition in self.nodes[task_id].conditions)
+
+    def _takes(self, condition: Condition, results: Mapping[str, Any]) -> bool:
+        decision = self.decisions[condition.node]
+        read = {name: results[name] for name in decision.references if name in results}
+        try:
+            outcome = conditions.outcome(decision.expression, read)
+        except conditions.ConditionError:
+            return False
+        if condition.outcome == OTHERWISE:
+            return outcome not in self.outcomes_of(condition.node)
+        return outcome == condition.outcome
+
 
 class Deferred(Graph):
     """The graph of a definition, built once somebody looks into it: who folds a long log seldom does.

@@ -10,8 +10,9 @@ from typing import Any
 
 from pml.clickhouse.client import Store
 from pml.clickhouse.training.session_values import Stretch, read_session_values
+from pml.processors.learning.counting import counted
 from pml.processors.learning.known_sessions import KnownSession, as_sequences, learned_sources
-from pml.processors.learning.model import NextModel, fitted
+from pml.processors.learning.model import NextModel
 from pml.processors.memory.embedding import Embedding
 from pml.schemas.errors import PMLError, StoreUnavailable
 from pml.streams.connection import store_url
@@ -20,7 +21,6 @@ from pml.streams.settings import Settings
 
 # These take from half a second of one core to four, by how much their calls say.
 COUNTED_RUNS = 300
-COUNTING = "discounting"
 # It may take this share of a tenant's time, so what is counted is older the more there is of it. Four seconds
 # keep to the share with 400 s; the most leaves room for six, and bounds how old counts get.
 COUNTING_SHARE = 0.01
@@ -114,7 +114,7 @@ class CountedRuns:
         if not any(len(each.elements) > 1 for each in sessions):
             return None
         sources = learned_sources(sessions, schemas)
-        return fitted(as_sequences(sessions, {}), embedding, seed=0, learner=COUNTING, arguments=sources)
+        return counted(as_sequences(sessions, {}), embedding, sources)
 
     def _latest(self, tenant: str) -> Sequence[KnownSession]:
         try:

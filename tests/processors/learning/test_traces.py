@@ -68,7 +68,8 @@ def test_where_traces_end_the_text_is_the_one_that_was_visible_then() -> None:
     traces = replace(trace_set([[1, 2], [3], [4, 1]], texts=[0, 0, 1]), end_texts=np.array([1, NO_TEXT, 0]))
     points = np.array([[9.0, 9.0], [1.0, 2.0]], dtype=np.float32)
     found = traces.selected(np.array([2, 1, 0])).whole(np.array([0, 1, 2]), points)
-    assert found.texts is not None and found.text_rows is not None
+    assert found.texts is not None
+    assert found.text_rows is not None
     assert (found.texts.tolist(), found.text_rows.tolist()) == ([[9, 9], [0, 0], [1, 2]], [0, NO_TEXT, 1])
     assert (found.ends - found.starts).tolist() == [2, 1, 2]
 

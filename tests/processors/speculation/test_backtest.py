@@ -156,6 +156,37 @@ def test_a_capability_goes_on_with_what_its_first_call_really_gave(
     assert (found.asked, found.right) == (2, 1)
 
 
+@pytest.mark.parametrize(("outcome", "begun"), [("true", 2), ("false", 1)])
+def test_of_a_capabilitys_branches_the_one_begins_that_its_results_open(outcome: str, begun: int) -> None:
+    said = whole().model_dump(mode="json")
+    said["workflow"]["tasks"][1]["condition"] = [{"node": "d1", "outcome": outcome}]
+    said["workflow"]["decisions"] = [{"id": "d1", "expression": "n1.found == 'c'"}]
+    assert goes_on_with(said).total.begun == begun
+
+
+def goes_on_with(said: dict[str, Any], waits: bool = False) -> Backtest:
+    """A run of which a capability is predicted that comes; its first result `waits` already, where it does."""
+    first, other = played([Turn(READ, "a", 0, 80), Turn(READ, "x", 50, 80)])
+    calls = (
+        PlayedCall(READ, {"path": "b"}, {"found": "c"}, 50),
+        PlayedCall(READ, {"path": "c"}, {}, 50),
+    )
+    second = PlayedRun(Past("cap_1", {}, {}), "", other.ended_ms + 100, other.ended_ms + 200, calls)
+    before = predicted((READ, {"path": "b"}, 0.95)) if waits else {"learner": "none"}
+    told = iter([before, said, {"learner": "none"}])
+    terms = Terms(THRESHOLD, BUDGETS["normal"], catalog(), {READ: 10.0})
+    (found,) = backtests(
+        [[first, other, second]], lambda request: PredictAnswer.model_validate(next(told)), [terms]
+    )
+    return found
+
+
+def test_a_capability_goes_on_with_a_result_that_waits() -> None:
+    found = goes_on_with(whole().model_dump(mode="json"), waits=True)
+    assert (found.total.begun, found.total.hits, found.total.wasted) == (2, 2, 0)
+    assert found.withheld == {"cached": 1}
+
+
 def test_what_a_capability_begins_with_twice_begins_once() -> None:
     runs = played([Turn(READ, "a.md", 0, 80), Turn(READ, "b.md", 100, 80)])
     terms = Terms(THRESHOLD, BUDGETS["low"], catalog(), {})

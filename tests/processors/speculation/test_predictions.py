@@ -686,25 +686,47 @@ def test_what_a_capability_does_next_goes_on_while_its_first_result_is_taken() -
     assert data_of(call(known, "run_3", "c.md"), "task.started").served_by == "joined"
 
 
-@pytest.mark.parametrize(
-    "second",
-    [
-        {"tool": "files:write_file"},
-        {"tool": "files:delete_file"},
-        {"condition": {"node": "p1__d1", "outcome": "true"}},
-    ],
-)
+@pytest.mark.parametrize("second", [{"tool": "files:write_file"}, {"tool": "files:delete_file"}])
 def test_a_capability_that_does_more_than_read_does_not_run_whole(second: dict[str, Any]) -> None:
     known = world()
     done(known, "run_1")
-    said = whole(second)
-    if "condition" in second:
-        said["workflow"]["decisions"] = [{"id": "p1__d1", "expression": "p1__n1.found == 'x'"}]
+    known.answer(known.call_of(PREDICT_TOOL), whole(second))
+    assert not [call.task_id for call in known.open_calls.values() if call.speculative]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expression", "begun"),
+    [
+        ("true", "p1__n1.found == 'c.md'", True),
+        ("false", "p1__n1.found == 'c.md'", False),
+        ("case:c.md", "p1__n1.found", True),
+        ("case:d.md", "p1__n1.found", False),
+        ("case:default", "p1__n1.found", True),
+        ("true", "p1__n1.missing == 1", False),
+    ],
+)
+def test_of_a_capabilitys_branches_the_one_begins_that_its_results_open(
+    outcome: str, expression: str, begun: bool
+) -> None:
+    known = world()
+    done(known, "run_1")
+    said = whole({"condition": [{"node": "p1__d1", "outcome": outcome}]})
+    said["workflow"]["decisions"] = [{"id": "p1__d1", "expression": expression}]
+    step = known.answer(known.call_of(PREDICT_TOOL), said)
+    assert [made.task_id for made in step.calls] == ["p1__n1"], "what is behind a decision waits for it"
+    step = known.answer(known.call_of("p1__n1"), {"found": "c.md"})
+    assert [made.arguments for made in step.calls] == ([{"path": "c.md"}] if begun else [])
+
+
+def test_behind_a_decision_a_call_may_read_nothing_else() -> None:
+    known = world()
+    done(known, "run_1")
+    literal = {"path": {"type": "literal", "value": "e.md"}}
+    said = whole({"arguments": literal, "condition": [{"node": "p1__d1", "outcome": "true"}]})
+    said["workflow"]["decisions"] = [{"id": "p1__d1", "expression": "p1__n1.found == 'c.md'"}]
     known.answer(known.call_of(PREDICT_TOOL), said)
-    begun = [call.task_id for call in known.open_calls.values() if call.speculative]
-    assert begun == (["p1__n1"] if "condition" in second else [])
-    if begun:
-        assert not known.answer(known.call_of("p1__n1"), {"found": "c.md"}).calls
+    step = known.answer(known.call_of("p1__n1"), {"found": "c.md"})
+    assert [made.arguments for made in step.calls] == [{"path": "e.md"}]
 
 
 def test_with_a_lower_threshold_less_confidence_is_enough() -> None:

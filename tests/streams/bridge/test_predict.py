@@ -111,7 +111,7 @@ async def test_what_was_counted_answers_until_a_model_is_promoted(
                 while (await outcome(stack)).status != "ok":
                     await asyncio.sleep(0.2)
             counted = await answered(stack)
-            assert (counted.model, counted.learner) == ("", "discounting")
+            assert (counted.model, counted.learner) == ("", "markov_1")
             assert expected(counted)
             other = await outcome(stack, "bob")
             assert other.error is not None

@@ -173,7 +173,7 @@ def test_an_answer_under_way_keeps_its_model_where_another_is_promoted(
     assert after is not None
     request = PredictRequest(history=("files:list",), past=(LISTED,))
     said = [answered(library(PATH), "local", request, each) for each in (before, after)]
-    assert [(each.model, each.learner) for each in said] == [("", "discounting"), (model_id, "markov_1")]
+    assert [(each.model, each.learner) for each in said] == [("", "markov_1"), (model_id, "markov_1")]
 
 
 def test_a_model_that_fell_is_followed_by_what_is_counted_at_once(
