@@ -1,4 +1,4 @@
-"""`pml model list|show|promote|rollback`."""
+"""`pml model list|show|promote|rollback|prune`."""
 
 from __future__ import annotations
 
@@ -108,6 +108,25 @@ def rollback(*, tenant: Tenant = DEFAULT_TENANT, principal: Principal = None, js
     from pml.streams.learning.promotion import roll_back
 
     _tell(run_async(roll_back(load_settings(), principal or person(), tenant)), as_json=json)
+
+
+@app.command()
+def prune(
+    *,
+    keep: Annotated[int, typer.Option(min=1, help="How many of the newest stay.")],
+    tenant: Tenant = DEFAULT_TENANT,
+    json: Json = False,
+) -> None:
+    """Remove old models; the one that serves, and those it can be gone back to, always stay.
+
+    Example: pml model prune --keep 10
+    """
+    from pml.streams.learning.pruning import prune as pruned
+
+    removed = run_async(pruned(load_settings(), tenant, keep))
+    note(f"removed {len(removed)} of them" + (f": {', '.join(removed)}" if removed else ""))
+    if json:
+        print_json({"removed": removed})
 
 
 def _tell(record: ModelRecord, *, as_json: bool) -> None:

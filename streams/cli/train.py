@@ -27,6 +27,7 @@ from pml.streams.cli.train_watch import (
     MEMORY_MB,
     TIME_LIMIT,
     Every,
+    Keep,
     MemoryLimit,
     NewTraces,
     TimeLimit,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from pml.streams.settings import Settings
 
 STORE = "clickhouse"
+TEST_SHARE = 0.2
 # Those of `pml.processors.learning.learners`, which takes a second to import.
 Learner = Literal[
     "popularity",
@@ -69,7 +71,9 @@ def train(
     until: Moment = None,
     tenant: Annotated[str, typer.Option(help="Whose sessions; it serves nobody else.")] = DEFAULT_TENANT,
     seed: Annotated[int, typer.Option(min=0, help="What splits and resamples are drawn with.")] = 0,
-    test: Annotated[float, typer.Option(min=0, max=0.9, help="Share of the groups kept for the end.")] = 0.2,
+    test: Annotated[
+        float, typer.Option(min=0, max=0.9, help="Share of the groups kept for the end.")
+    ] = TEST_SHARE,
     split: Annotated[
         Split, typer.Option(help="What is kept for the end: groups drawn with the seed, or the latest.")
     ] = "groups",
@@ -85,7 +89,12 @@ def train(
             metavar="SCORE", help="What says how good a run was: NAME, NAME>=NUMBER, NAME=CATEGORY."
         ),
     ] = None,
-    promote: Annotated[bool, typer.Option(help="Let it serve at once.")] = True,
+    promote: Annotated[
+        bool | None,
+        typer.Option(
+            help="Let it serve at once; of a file, which has no values for arguments, only if asked."
+        ),
+    ] = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the learning curve as PNG; takes longer.")
     ] = None,
@@ -94,6 +103,7 @@ def train(
     new_traces: NewTraces = None,
     memory_mb: MemoryLimit = None,
     time_limit: TimeLimit = None,
+    keep: Keep = None,
     json: Json = False,
 ) -> None:
     """Train a model of what comes next in a session, beside every simple way to guess it.
@@ -102,7 +112,7 @@ def train(
     not seen; else that baseline serves. On a folder of data sets the table is printed and nothing is kept.
 
     Examples: pml train · pml train --since 2026-11-01 --no-promote --plot curve.png ·
-    pml train --data traces.npz --no-promote --json · pml train --data "$PML_DATASETS" --json ·
+    pml train --data traces.npz --json · pml train --data "$PML_DATASETS" --json ·
     pml train --watch --every 6h --new-traces 500
     """
     span = moment(since, "--since"), moment(until, "--until")
@@ -110,6 +120,7 @@ def train(
         data, span, tenant, seed, test, split, learner, with_attention, outcome_score, drawn=plot is not None
     )
     limits = {"every": every, "new_traces": new_traces, "memory_mb": memory_mb, "time_limit": time_limit}
+    limits |= {"keep": keep}
     only_with("--watch", watch, **limits)
     if outcome_score is not None:
         _check_outcome(outcome_score, data)
@@ -119,13 +130,15 @@ def train(
             tenant=tenant,
             schedule=(every, new_traces),
             limits=(memory_mb or MEMORY_MB, time_limit or TIME_LIMIT),
-            promote=promote,
+            keep=keep,
+            promote=asked.promotes(promote),
             json=json,
         )
     elif asked.of_data_sets:
+        asked.check_of_data_sets()
         _judge_sets(load_settings(), Path(data), seed, with_attention=with_attention, as_json=json)
     else:
-        _kept(load_settings(), asked, plot, promote=promote, as_json=json)
+        _kept(load_settings(), asked, plot, promote=asked.promotes(promote), as_json=json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +159,30 @@ class _Asked:
     @property
     def of_data_sets(self) -> bool:
         return self.data != STORE and Path(self.data).is_dir()
+
+    def promotes(self, wanted: bool | None) -> bool:
+        """A file has no values: what is learned of it names no arguments, so nothing would begin."""
+        return self.data == STORE if wanted is None else wanted
+
+    def check_of_data_sets(self) -> None:
+        """
+        Raises:
+            typer.BadParameter: an option that says nothing about data sets.
+        """
+        given = {
+            "--since": self.span[0] is not None,
+            "--until": self.span[1] is not None,
+            "--tenant": self.tenant != DEFAULT_TENANT,
+            "--test": self.test != TEST_SHARE,
+            "--split": self.split != "groups",
+            "--learner": self.learner is not None,
+            "--plot": self.drawn,
+        }
+        if named := [name for name, is_given in given.items() if is_given]:
+            raise typer.BadParameter(
+                f"{', '.join(named)}: of a folder of data sets every learner is compared, on folds of each "
+                "set, and nothing is kept or drawn"
+            )
 
     def again(self) -> list[str]:
         """The options of each training of a watch.

@@ -33,6 +33,10 @@ TimeLimit = Annotated[
         show_default=TIME_LIMIT,
     ),
 ]
+Keep = Annotated[
+    int | None,
+    typer.Option(min=1, help="With --watch: how many of the newest models stay.", show_default="20"),
+]
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 
@@ -57,6 +61,7 @@ def watch_trainings(
     tenant: str,
     schedule: tuple[str | None, int | None],
     limits: tuple[int, str],
+    keep: int | None,
     promote: bool,
     json: bool,
 ) -> None:
@@ -68,13 +73,15 @@ def watch_trainings(
     """
     from pml.streams.clock import now_ms
     from pml.streams.learning.limited import MIB, Limits
+    from pml.streams.learning.pruning import KEEP
     from pml.streams.learning.retraining import Job, Schedule, last_training_ms, retrain, steps_of
 
     settings = load_settings()
     wanted = Schedule(duration_s(schedule[0], "--every"), schedule[1])
     time_s = duration_s(limits[1], "--time-limit")
     assert time_s is not None
-    job = Job(tenant, options, Limits(limits[0] * MIB, time_s), person() if promote else None)
+    bounds = Limits(limits[0] * MIB, time_s)
+    job = Job(tenant, options, bounds, person() if promote else None, keep or KEEP)
     steps = steps_of(settings, job, now_ms)
     last_ms = last_training_ms(settings, tenant)
     run_async(retrain(wanted, steps, last_ms, print_json_line if json else lambda told: note(line(told))))
@@ -89,6 +96,8 @@ def line(told: Mapping[str, Any]) -> str:
         return f"{at} training: {told['reason']}"
     if event == "failed":
         return f"{at} failed, the next one comes: {told['message']} ({told['code']})"
+    if event == "pruned":
+        return f"{at} removed, for newer ones came: {', '.join(told['removed'])}"
     way = f" ({told['gave_way_s']:g} s of it gave way to others)" if told["gave_way_s"] else ""
     took = f"{told['took_s']:g} s{way}, {told['peak_mb']} MiB"
     return f"{at} {told['model_id']} ({told['serves']}), {took}; {told['why']}. {told['reason']}"

@@ -23,6 +23,7 @@ from pml.streams.learning.begun import last_begun_ms, note_begun
 from pml.streams.learning.limited import MIB, Ended, Limits, TrainingFailed, run_limited
 from pml.streams.learning.manifests import Manifest, list_manifests, read_sound, tenant_of
 from pml.streams.learning.promotion import one_at_a_time, promote_after, promoted_of
+from pml.streams.learning.pruning import KEEP, prune
 from pml.streams.settings import Settings
 
 # How often new traces are counted, and how long a wait is at most: clocks are set, machines sleep.
@@ -74,6 +75,7 @@ class Steps:
         begin: keeps that a training begins at a time, for who starts after us.
         train: one training, in a process of its own; what it wrote.
         publish: lets a model serve where it may; whether it does now, and why.
+        prune: removes models that nobody needs any more; which.
         sleep: for so many seconds.
     """
 
@@ -81,6 +83,7 @@ class Steps:
     begin: Callable[[int], None]
     train: Callable[[], Awaitable[Ended]]
     publish: Callable[[Manifest], Awaitable[tuple[bool, str]]]
+    prune: Callable[[], Awaitable[list[str]]]
     clock: Clock
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
@@ -90,7 +93,7 @@ async def retrain(schedule: Schedule, steps: Steps, last_ms: int | None, tell: T
 
     Args:
         last_ms: when the last training was, so that a restart is no reason for another.
-        tell: called with what happens (`event`: `waiting`, `started`, `trained`, `failed`; `at`).
+        tell: called with what happens (`event`: `waiting`, `started`, `trained`, `pruned`, `failed`; `at`).
     """
     told = _Teller(tell, steps.clock)
     waits = False
@@ -153,6 +156,17 @@ async def _train_once(steps: Steps, told: _Teller, now_ms: int) -> None:
         published=published,
         why=why,
     )
+    await _prune_models(steps, told)
+
+
+async def _prune_models(steps: Steps, told: _Teller) -> None:
+    try:
+        removed = await steps.prune()
+    except PMLError as error:
+        told("failed", code=error.code, message=f"old models stay: {error.message}")
+        return
+    if removed:
+        told("pruned", removed=removed)
 
 
 def _manifest(ended: Ended) -> Manifest:
@@ -173,12 +187,14 @@ class Job:
         options: what each `pml train` is given beside `--no-promote --json`.
         limits: what each may take.
         principal: who lets models serve; None: they only lie there.
+        keep: how many of its newest models stay.
     """
 
     tenant: str
     options: Sequence[str]
     limits: Limits
     principal: str | None
+    keep: int = KEEP
 
 
 def steps_of(settings: Settings, job: Job, clock: Clock) -> Steps:
@@ -194,10 +210,15 @@ def steps_of(settings: Settings, job: Job, clock: Clock) -> Steps:
             return False, f"`pml model promote {manifest['model_id']}` lets it serve"
         return await publish_earned(settings, manifest, job.principal)
 
+    async def remove_old() -> list[str]:
+        return await prune(settings, job.tenant, job.keep)
+
     def begin(now_ms: int) -> None:
         note_begun(settings.models_folder, job.tenant, now_ms)
 
-    return Steps(count, begin, lambda: run_limited(command, environment, job.limits), publish, clock)
+    return Steps(
+        count, begin, lambda: run_limited(command, environment, job.limits), publish, remove_old, clock
+    )
 
 
 async def publish_earned(settings: Settings, manifest: Manifest, principal: str) -> tuple[bool, str]:

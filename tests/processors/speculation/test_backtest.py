@@ -165,7 +165,7 @@ def test_of_a_capabilitys_branches_the_one_begins_that_its_results_open(outcome:
 
 
 def goes_on_with(said: dict[str, Any], waits: bool = False) -> Backtest:
-    """A run of which a capability is predicted that comes; its first result `waits` already, where it does."""
+    """A capability is predicted, and comes; the result that it begins with `waits` already or does not."""
     first, other = played([Turn(READ, "a", 0, 80), Turn(READ, "x", 50, 80)])
     calls = (
         PlayedCall(READ, {"path": "b"}, {"found": "c"}, 50),

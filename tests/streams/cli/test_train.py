@@ -25,7 +25,7 @@ __all__ = ["store"]
 
 def test_a_file_is_trained_on_and_the_model_is_shown(pml: Pml, tmp_path: Path) -> None:
     write_export(tmp_path / "traces.npz")
-    told = pml("train", "--data", "traces.npz", "--no-promote", "--plot", "curve.png")
+    told = pml("train", "--data", "traces.npz", "--plot", "curve.png")
     assert told.exit_code == 0, told.stderr
     assert "> markov_1 *" in told.stdout
     assert "opened 1 times by now: markov_1 hit@1 1.000 [1.000, 1.000]" in told.stdout
@@ -34,7 +34,7 @@ def test_a_file_is_trained_on_and_the_model_is_shown(pml: Pml, tmp_path: Path) -
     assert f"pml model promote {model_id}" in told.stderr
     assert pml("model", "show", model_id).stdout.splitlines()[:8] == told.stdout.splitlines()[:8]
     shown = orjson.loads(pml("model", "show", model_id, "--json").stdout)
-    again = orjson.loads(pml("train", "--data", "traces.npz", "--no-promote", "--json").stdout)
+    again = orjson.loads(pml("train", "--data", "traces.npz", "--json").stdout)
     assert (shown["model_id"], shown["reason"]) == (model_id, again["reason"])
     assert (again["promoted"], again["test"]["openings"]) == (False, 2)
 
@@ -48,8 +48,12 @@ def test_a_file_is_trained_on_and_the_model_is_shown(pml: Pml, tmp_path: Path) -
         (["train", "--data", "gone.npz", "--outcome-score", "helpful"], 2, "scores are in ClickHouse"),
         (["train", "--outcome-score", "quality>0.8"], 2, "NAME>=NUMBER"),
         (["train", "--data", ".", "--json"], 2, "none of the data sets"),
+        (["train", "--data", ".", "--plot", "curve.png", "--test", "0.5"], 2, "--test, --plot: of a folder"),
+        (["train", "--data", ".", "--since", "2026-01-01", "--tenant", "ann"], 2, "--since, --tenant: of"),
+        (["train", "--data", ".", "--split", "time", "--learner", "markov_1"], 2, "--split, --learner: of"),
         (["train", "--watch"], 2, "--watch needs --every"),
         (["train", "--every", "6h"], 2, "--every: only with --watch"),
+        (["train", "--keep", "3"], 2, "--keep: only with --watch"),
         (["train", "--memory-mb", "64", "--time-limit", "1m"], 2, "--memory-mb, --time-limit: only with"),
         (["train", "--watch", "--every", "soon"], 2, "is no duration such as"),
         (["train", "--watch", "--every", "6h", "--data", "."], 2, "--plot and data"),
@@ -138,12 +142,10 @@ def test_a_promoted_model_serves_until_another_does_and_can_be_gone_back_to(
     write_export(tmp_path / "traces.npz")
     refused = pml("model", "rollback")
     assert (refused.exit_code, "no model served before" in refused.stderr) == (3, True)
-    trained = pml("train", "--data", "traces.npz", "--json")
+    trained = pml("train", "--data", "traces.npz", "--promote", "--json")
     one = orjson.loads(trained.stdout)
     assert one["promoted"] is True
-    other = orjson.loads(
-        pml("train", "--data", "traces.npz", "--test", "0.4", "--no-promote", "--json").stdout
-    )["model_id"]
+    other = orjson.loads(pml("train", "--data", "traces.npz", "--test", "0.4", "--json").stdout)["model_id"]
     told = orjson.loads(pml("model", "promote", other, "--as", "ann", "--json").stdout)
     assert (told["model_id"], told["previous"], told["principal"]) == (other, [one["model_id"]], "ann")
     assert (told["learner"], told["hit_1"], told["baseline_hit_1"]) == ("markov_1", 1, 1)

@@ -55,17 +55,28 @@ class World:
     trained_ms: list[int] = field(default_factory=list)
     begun_ms: list[int] = field(default_factory=list)
     told: list[Any] = field(default_factory=list)
+    pruned: list[PMLError | list[str]] = field(default_factory=list)
+
+    def steps(self, **others: Any) -> Steps:
+        """The loop's steps in this world, but for `others`."""
+        own = {
+            "count": self.count,
+            "begin": self.begun_ms.append,
+            "train": self.train,
+            "publish": self.publish,
+            "prune": self.prune,
+            "clock": lambda: self.now_ms,
+            "sleep": self.sleep,
+        }
+        return Steps(**(own | others))
 
     @property
     def events(self) -> list[str]:
         return [told["event"] for told in self.told]
 
     async def run(self, schedule: Schedule, last_ms: int | None = None) -> World:
-        steps = Steps(
-            self.count, self.begun_ms.append, self.train, self.publish, lambda: self.now_ms, self.sleep
-        )
         with pytest.raises(asyncio.CancelledError):
-            await retrain(schedule, steps, last_ms, self.told.append)
+            await retrain(schedule, self.steps(), last_ms, self.told.append)
         return self
 
     async def count(self, since_ms: int) -> int:
@@ -83,6 +94,12 @@ class World:
 
     async def publish(self, found: Any) -> tuple[bool, str]:
         return True, "it serves from now on"
+
+    async def prune(self) -> list[str]:
+        outcome = self.pruned.pop(0) if self.pruned else []
+        if isinstance(outcome, PMLError):
+            raise outcome
+        return outcome
 
     async def sleep(self, seconds: float) -> None:
         self.now_ms += round(seconds * 1_000)
@@ -107,9 +124,8 @@ async def test_a_training_that_takes_longer_than_the_schedule_is_not_made_up_for
             raise asyncio.CancelledError
         return True, ""
 
-    steps = Steps(world.count, world.begun_ms.append, world.train, stop, lambda: world.now_ms, world.sleep)
     with pytest.raises(asyncio.CancelledError):
-        await retrain(Schedule(every_s=3_600), steps, None, world.told.append)
+        await retrain(Schedule(every_s=3_600), world.steps(publish=stop), None, world.told.append)
     assert world.trained_ms == [START_MS + hours * HOUR_MS for hours in (0, 9, 18)]
 
 
@@ -208,9 +224,8 @@ async def test_a_broker_that_is_away_leaves_the_model_for_later() -> None:
         raise BrokerUnavailable("no broker")
 
     world = World(until_ms=START_MS + HOUR_MS)
-    steps = Steps(world.count, world.begun_ms.append, world.train, away, lambda: world.now_ms, world.sleep)
     with pytest.raises(asyncio.CancelledError):
-        await retrain(Schedule(every_s=7_200), steps, None, world.told.append)
+        await retrain(Schedule(every_s=7_200), world.steps(publish=away), None, world.told.append)
     assert world.told[1]["code"] == "BROKER_UNAVAILABLE"
 
 
@@ -256,10 +271,22 @@ async def test_a_folder_that_cannot_be_written_is_told_and_the_next_one_comes() 
         if len(world.begun_ms) == 1:
             raise ConfigurationError("the disk is full")
 
-    steps = Steps(world.count, full, world.train, world.publish, lambda: world.now_ms, world.sleep)
     with pytest.raises(asyncio.CancelledError):
-        await retrain(Schedule(every_s=3_600), steps, None, world.told.append)
+        await retrain(Schedule(every_s=3_600), world.steps(begin=full), None, world.told.append)
     assert world.events[:5] == ["started", "failed", "waiting", "started", "trained"]
+
+
+async def test_old_models_are_removed_after_each_training_and_what_hinders_it_is_told() -> None:
+    pruned: list[PMLError | list[str]] = [[SECOND, FIRST], BrokerUnavailable("no broker")]
+    world = World(until_ms=START_MS + 2 * HOUR_MS, pruned=pruned)
+    await world.run(Schedule(every_s=3_600))
+    assert [event for event in world.events if event != "waiting"][:6] == [
+        *("started", "trained", "pruned"),
+        *("started", "trained", "failed"),
+    ]
+    removed, failed = (told for told in world.told if told["event"] in ("pruned", "failed"))
+    assert line(removed).endswith(f"removed, for newer ones came: {SECOND}, {FIRST}")
+    assert (failed["code"], failed["message"]) == ("BROKER_UNAVAILABLE", "old models stay: no broker")
 
 
 async def test_people_read_a_line_for_each_thing_that_happens() -> None:
