@@ -32,6 +32,9 @@ def test_an_event_that_was_stored_twice_is_read_once(store: Store) -> None:
     assert stored_rows(store, 3, 101, 200) == [session.rows()[1], other.rows()[0]]
     assert stored_rows(store, 3, 0, 300, ("local", "ses_2")) == other.rows()
     assert stored_page(store, 3, 100, 2) == [session.rows()[1], other.rows()[0]]
+    assert stored_page(store, 3, -1, 2) == session.rows()
+    assert stored_page(store, 3, 200, 2) == other.rows()[1:]
+    assert (stored_page(store, 3, 201, 2), stored_page(store, 4, -1, 2)) == ([], [])
 
 
 def test_the_data_of_other_offsets_stays_unread(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,3 +54,5 @@ def test_the_data_of_other_offsets_stays_unread(store: Store, monkeypatch: pytes
     rows = stored_rows(store, 3, 5_000, 5_099)
     assert [row[OFFSET] for row in rows] == [*range(5_000, 5_100)]
     assert {len(row[DATA]) for row in rows} == {data_bytes}
+    page = stored_page(store, 3, 4_999, 100)
+    assert page == rows
