@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import structlog
 
@@ -11,6 +12,7 @@ from pml.processors.learning.drift import fall, has_fallen, successors, with_fal
 from pml.schemas.catalog import ModelFallen, ModelLive, ModelRecord
 from pml.schemas.errors import PMLError
 from pml.streams.catalog_topic import read_catalog
+from pml.streams.learning.kept_backtests import latest_backtest
 from pml.streams.learning.locked_file import ModelsBusy
 from pml.streams.learning.manifests import Manifest, read_sound
 from pml.streams.learning.promotion import (
@@ -74,9 +76,10 @@ def _successor(folder: Path, now: ModelRecord, one: ModelFallen) -> ModelRecord:
     fallen = with_fallen(now.fallen or (), one)
     there = {name: manifest for name in now.previous if (manifest := _manifest(folder, name)) is not None}
     named = successors(now.previous, fallen, there)
-    told = {"reason": "rolled_back", "why": one.why, "fallen": fallen}
+    told: dict[str, Any] = {"reason": "rolled_back", "why": one.why, "fallen": fallen}
     if not named:
         return record_of_counting(now, PRINCIPAL).model_copy(update=told)
+    told["backtest"] = latest_backtest(folder, named[0])
     return record_of(there[named[0]], PRINCIPAL, tuple(named[1:])).model_copy(update=told)
 
 

@@ -60,15 +60,11 @@ DEFAULTS = Settings()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Training:
-    """`model` is the best of all epochs. Of each epoch `losses`, the mean, and `mrr` on the validation side.
-
-    `priorities` float64 [traces] are what the model leaves to learn from each trace.
-    """
+    """The best `model` of all epochs; of each epoch `losses`, the mean, and `mrr` of the validation side."""
 
     model: Attention
     losses: tuple[float, ...]
     mrr: tuple[float, ...]
-    priorities: Priorities
 
 
 def train(
@@ -167,8 +163,7 @@ class Learner:
             if since >= self.settings.patience or best >= wanted_mrr:
                 break
         self.flat[:] = best_flat
-        model = self.model()
-        return Training(model, tuple(losses), tuple(mrr), self._left(model))
+        return Training(self.model(), tuple(losses), tuple(mrr))
 
     def epoch(self, progress: float) -> float:
         """As many draws of traces as there are, but for the bound; the mean loss.
@@ -233,20 +228,6 @@ class Learner:
     def _prefixes(self, places: Places) -> Prefixes:
         found = self.traces.prefixes(places, self.texts)
         return Prefixes(found.items, found.starts, found.ends, found.texts, features=self.features[places])
-
-    def _left(self, model: Attention) -> Priorities:
-        """What is left to learn from each trace; one that nothing was learned from has a path not seen."""
-        asked = np.flatnonzero(self.traces.items != UNKNOWN)
-        chances = np.zeros(len(asked))
-        for start in range(0, len(asked), _ROWS_AT_ONCE):
-            places = asked[start : start + _ROWS_AT_ONCE]
-            found = model.probabilities(self._prefixes(places))
-            chances[start : start + len(places)] = found[np.arange(len(places)), self.traces.items[places]]
-        owners = self.traces.owners[asked]
-        counts = summed(np.ones(len(asked)), owners, len(self.traces))
-        means = summed(chances, owners, len(self.traces)) / np.maximum(counts, 1)
-        errors = td_errors(self.traces.outcomes, np.where(counts > 0, np.clip(means, 0, 1), np.nan))
-        return priorities(errors, self.learned, trained=True)
 
 
 def learned_from(traces: TraceSet, seed: int) -> NDArray[np.bool_]:

@@ -173,16 +173,6 @@ def test_texts_that_no_trace_names_say_nothing() -> None:
     np.testing.assert_array_equal(alone.flat, beside.flat)
 
 
-def test_priorities_are_those_of_the_traces_and_fall_where_something_was_learned() -> None:
-    membership, seen, _ = planted()
-    found = trained()
-    assert found.priorities.shape == (len(seen),)
-    assert np.all((found.priorities >= 0.01) & (found.priorities <= 1))
-    # Nothing was learned from the validation's: they are as a path never seen.
-    assert 0 < np.mean(found.priorities == 1) < 0.3
-    assert membership.nodes == found.model.size
-
-
 def test_the_arrays_of_a_model_are_all_of_it() -> None:
     prefixes, _ = last_calls()
     stored = io.BytesIO()

@@ -17,6 +17,7 @@ from pml.schemas.errors import BrokerUnavailable, PMLError, Refused
 from pml.schemas.times import from_rfc3339
 from pml.streams import status
 from pml.streams.learning import listing, locked_file, promotion, rollback
+from pml.streams.learning.kept_backtests import keep_backtest
 from pml.streams.learning.manifests import (
     Manifest,
     ModelDamaged,
@@ -71,6 +72,13 @@ def live(model_id: str, hits: int = 10, since: str = "2023-01-01T01:00:00.000000
     )
 
 
+def backtest(model_id: str) -> dict[str, Any]:
+    """What a backtest of a model says, as it lies beside it."""
+    total = {"begun": 4, "hits": 3, "saved_ms": 30.0, "wasted_ms": 10.0}
+    told = {"since": PROMOTED_AT, "until": PROMOTED_AT, "threshold": 0.92, "runs": 9, "known_runs": 0}
+    return {"model_id": model_id, **told, "total": total}
+
+
 def settings_of(folder: Path, **learning: Any) -> Settings:
     return Settings.load(data_dir=folder, learning=learning)
 
@@ -80,6 +88,7 @@ async def test_the_one_before_serves_and_then_what_is_counted(
 ) -> None:
     settings, topic = settings_of(tmp_path), Topic(monkeypatch, serving(FIRST, SECOND, THIRD))
     keep(settings.models_folder, FIRST, SECOND, THIRD)
+    keep_backtest(settings.models_folder, backtest(THIRD))
     arrays_file(settings.models_folder, SECOND).unlink()
     record = await rollback.roll_back_fallen(settings, "local", live(FIRST))
     assert record == topic.model
@@ -90,6 +99,8 @@ async def test_the_one_before_serves_and_then_what_is_counted(
         "rolled_back",
         "thresholds",
     )
+    assert record.backtest is not None
+    assert record.backtest.hits == 3
     assert record.why is not None
     assert "below the 0.600 of markov_1" in record.why
     assert [item.model_id for item in record.fallen or ()] == [FIRST]
