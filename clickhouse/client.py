@@ -62,15 +62,21 @@ _READER_HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a query of a user may take; over it, the query fails and says which."""
+    """What a query of a user may take; over it, the query fails and says which.
+
+    `threads` 0: as many as the store wants. A thread's priority is left as it is: who may lower it may not
+    always raise it again.
+    """
 
     rows: int = 10_000
     time_s: float = 30.0
     memory_bytes: int = 1 << 30
     result_bytes: int = 64 << 20
+    threads: int = 0
 
     def settings(self) -> dict[str, Any]:
         return {
+            "max_threads": self.threads,
             "readonly": 1,
             "max_result_rows": self.rows,
             "max_result_bytes": self.result_bytes,

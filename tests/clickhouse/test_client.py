@@ -30,6 +30,13 @@ def test_settings_that_the_sink_relies_on_are_sent(empty_store: Store) -> None:
     assert empty_store.client.query(sql).result_rows == [("false", "true", "true")]
 
 
+def test_a_query_takes_as_many_threads_as_it_may(empty_store: Store) -> None:
+    sql = "SELECT toString(getSetting('max_threads'))"
+    one, usual = (empty_store.query(sql, {}, Limits(threads=threads)).rows[0][0] for threads in (1, 0))
+    assert one == "1"
+    assert usual != "1"
+
+
 def test_a_token_stores_once(empty_store: Store) -> None:
     empty_store.command(
         "CREATE TABLE t (a UInt64) ENGINE = MergeTree ORDER BY a"
