@@ -45,6 +45,22 @@ def read_session_values(store: Store, stretch: Stretch) -> tuple[KnownSession, .
     return tuple(known for runs in sessions.values() if (known := _session(runs)).elements)
 
 
+def count_runs(store: Store, stretch: Stretch) -> int:
+    """How many runs a stretch has, also those that are too many to be read.
+
+    Raises:
+        StoreUnavailable, QueryError
+    """
+    sql = (
+        "SELECT count() FROM runs WHERE tenant = {tenant:String} AND session_id != run_id "
+        "AND status IN ('completed', 'failed', 'aborted') "
+        "AND ended_at >= parseDateTime64BestEffort({since:String}, 6, 'UTC') "
+        "AND ended_at < parseDateTime64BestEffort({until:String}, 6, 'UTC')"
+    )
+    given = {name: getattr(stretch, name) for name in ("tenant", "since", "until")}
+    return int(store.query(sql, given, LIMITS).rows[0][0])
+
+
 def latest_runs(store: Store, stretch: Stretch) -> list[dict[str, Any]]:
     """The rows of `latest_runs.sql` as they ended: of fewer runs where the values of all are too much.
 

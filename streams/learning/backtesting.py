@@ -9,7 +9,7 @@ from typing import Any
 from pml.clickhouse.client import Store
 from pml.clickhouse.training.played_sessions import read_played_sessions
 from pml.clickhouse.training.selection import LATEST
-from pml.clickhouse.training.session_values import Stretch
+from pml.clickhouse.training.session_values import Stretch, count_runs
 from pml.processors.discovery.library import Library
 from pml.processors.memory.embedding import Embedding
 from pml.processors.speculation.backtest import Backtest, Terms, ToolAccount, backtests, best_threshold
@@ -74,6 +74,8 @@ class Report:
 
     `known`: runs that ended before the model was made, so that it may have been trained on them. `held_out`:
     all are of sessions that its training kept aside; what was really begun in them alone is not said.
+    `left_out`: earlier runs of the stretch, where it has more than can be read; `since` is then where those
+    that were read begin.
     `thresholds`: what others would have come to.
     """
 
@@ -88,6 +90,7 @@ class Report:
     found: Backtest
     really: Mapping[str, ToolAccount]
     held_out: bool = False
+    left_out: int = 0
     thresholds: Mapping[float, ToolAccount] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
@@ -106,6 +109,7 @@ class Report:
             "runs": found.runs,
             "known_runs": self.known,
             "held_out": self.held_out,
+            "left_out_runs": self.left_out,
             "asked": found.asked,
             "right": found.right,
             "withheld": dict(sorted(found.withheld.items())),
@@ -157,10 +161,12 @@ def run_backtest(
     model, manifest = load(settings.models_folder, wanted.model_id, embedding)
     made_at, tenant = manifest["created_at"], tenant_of(manifest)
     since, until = wanted.since or made_at, wanted.until or LATEST
-    sessions = read_played_sessions(store, Stretch(tenant, since, until), wanted.held_out)
+    stretch = Stretch(tenant, since, until)
+    sessions = read_played_sessions(store, stretch, wanted.held_out)
     if not sessions:
         raise NothingToReplay(_nothing(wanted, made_at))
-    if wanted.held_out is not None:
+    left_out = 0 if wanted.held_out is not None else count_runs(store, stretch) - sum(map(len, sessions))
+    if wanted.held_out is not None or left_out > 0:
         since = to_rfc3339(min(session[0].started_ms for session in sessions))
     catalog = _catalog(settings, records)
     threshold = wanted.threshold
@@ -184,6 +190,7 @@ def run_backtest(
         found=found,
         really=_really(store, tenant, since, until) if wanted.held_out is None else {},
         held_out=wanted.held_out is not None,
+        left_out=max(0, left_out),
         thresholds={other: of.total for other, of in zip(THRESHOLDS, others, strict=True)},
     )
 

@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from pml.clickhouse.client import Store
+from pml.clickhouse.training import session_values
 from pml.clickhouse.training.session_values import Stretch, read_session_values
 from pml.processors.learning.known_sessions import as_sequences, learned_sources
 from pml.processors.learning.model import fitted
@@ -64,3 +65,18 @@ def test_a_model_is_held_against_what_went_on_and_promoted_with_it(pml: Pml, mod
     assert (promoted["backtest"]["runs"], promoted["backtest"]["hits"]) == (8, found["total"]["hits"])
     assert orjson.loads(pml("model", "show", model_id, "--json").stdout)["backtest"]["threshold"] == 0.3
     assert (pml("backtest", "--model", "mdl_000000000000").exit_code) == refused.exit_code
+
+
+def test_a_stretch_with_more_runs_than_can_be_read_says_where_it_begins(
+    pml: Pml, model_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ("backtest", "--model", model_id, "--since", "2020-01-01", "--no-keep")
+    whole = orjson.loads(pml(*asked, "--json").stdout)
+    assert (whole["left_out_runs"], whole["since"][:10]) == (0, "2020-01-01")
+    monkeypatch.setattr(session_values, "RUNS_MAX", 5)
+    cut = orjson.loads(pml(*asked, "--json").stdout)
+    assert (cut["runs"], cut["left_out_runs"]) == (5, 3)
+    assert cut["since"] > whole["since"]
+    told = pml(*asked).stderr.replace("\n", " ")
+    assert "3 earlier runs of that time are left out: more cannot be read at once" in told
+    assert f"these begin at {cut['since']}" in told
