@@ -287,13 +287,8 @@ def _go_on_with(
     mine = (graph.nodes[name] for name in candidate.tasks if name in graph.nodes)
     for node in sorted(mine, key=lambda node: node.layer):
         sources = None if node.id in begun else _sources(draft, node, begun)
-        if sources is None:
-            continue
-        results = Results(run, draft.payloads, addresses_of(sources))
-        if not graph.opens(node.id, results):
-            continue
-        prepared = _callable(draft, circumstances, node, Values({}, results))
-        if not isinstance(prepared, Prepared):
+        prepared = None if sources is None else _ready(draft, circumstances, graph, node, sources)
+        if sources is None or prepared is None:
             continue
         goes_on = any(source.call_id in new for source in sources)
         same = _same_of(begun.values(), prepared) or find_entry(draft, run, prepared)
@@ -303,6 +298,17 @@ def _go_on_with(
         elif goes_on and planner.has_budget(draft):
             confidence, threshold = candidate.confidence, circumstances.threshold
             _begin(draft, run, Beginning(prepared, news.plan, confidence, threshold, sources))
+
+
+def _ready(
+    draft: Draft, circumstances: Circumstances, graph: Graph, node: Node, sources: Sequence[Source]
+) -> Prepared | None:
+    """The call of a task whose results are there; None where a decision leaves it out or it may not begin."""
+    results = Results(circumstances.run, draft.payloads, addresses_of(sources))
+    if not graph.opens(node.id, results):
+        return None
+    prepared = _callable(draft, circumstances, node, Values({}, results))
+    return prepared if isinstance(prepared, Prepared) else None
 
 
 def _same_of(entries: Iterable[Speculation], prepared: Prepared) -> Speculation | None:
