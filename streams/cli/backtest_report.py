@@ -41,8 +41,8 @@ def print_report(report: Mapping[str, Any]) -> None:
     if report["unknown"]:
         typer.echo(f"{report['unknown']} calls more would have read results that nobody has seen")
     if report["left_out_runs"]:
-        told = f"{report['left_out_runs']} earlier runs of that time are left out: more cannot be read at once"
-        note(f"{told}; these begin at {report['since']}")
+        left_out = f"{report['left_out_runs']} earlier runs of that time are left out"
+        note(f"{left_out}: more cannot be read at once; these begin at {report['since']}")
     if report["known_runs"]:
         note(f"{report['known_runs']} of the runs ended before the model was made: it may know them")
     print_table(THRESHOLD_COLUMNS, _thresholds(report["thresholds"]), "at other thresholds")
