@@ -148,6 +148,16 @@ def definition_key(number: int, life: Life, name: str) -> bytes:
     return b"%sdefinition/%0*d/%s/%s" % (prefix, EPOCH_DIGITS, life.epoch, life.session, name.encode())
 
 
+def is_session(key: bytes) -> bool:
+    """Whether it is the key of a control record."""
+    return key[5:14] == b"/session/"
+
+
+def is_definition(key: bytes) -> bool:
+    """Whether it is the key of a definition."""
+    return key[5:17] == b"/definition/"
+
+
 def _life(key: bytes) -> Life:
     _, _, epoch, tenant, session = key.split(b"/")[:5]
     return Life(tenant + b"/" + session, int(epoch))
@@ -182,7 +192,7 @@ def read_stored(epoch: int, value: bytes) -> Stored:
 
 def stored_among(changes: Mapping[bytes, bytes | None]) -> dict[bytes, Stored]:
     """The states among records of the table, by session."""
-    states = ((_life(key), value) for key, value in changes.items() if value and b"/session/" in key[:14])
+    states = ((_life(key), value) for key, value in changes.items() if value and is_session(key))
     return {life.session: read_stored(life.epoch, value) for life, value in states}
 
 

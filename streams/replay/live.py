@@ -12,7 +12,7 @@ from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.compacted import newest_values
 from pml.streams.connection import client_options
 from pml.streams.orchestrator.table import NAME as SESSIONS
-from pml.streams.orchestrator.table import partition_prefix
+from pml.streams.orchestrator.table import is_definition, is_session, partition_prefix
 from pml.streams.projections.table import changelog_topic, partition_of
 from pml.streams.projections.thresholds.table import changelog_topic as learned_changelog
 from pml.streams.reachability import broker_errors
@@ -31,7 +31,8 @@ async def live_metrics(settings: Settings) -> dict[int, bytes]:
 
 
 async def live_sessions(settings: Settings, session: tuple[str, str] | None = None) -> dict[bytes, bytes]:
-    """The control records of the orchestrator's table by their keys, those of ended sessions included.
+    """The control records and definitions of the orchestrator's table by their keys, those of ended sessions
+    included.
 
     `session` (tenant, session) leaves only those of one.
 
@@ -39,12 +40,16 @@ async def live_sessions(settings: Settings, session: tuple[str, str] | None = No
         BrokerUnavailable: no broker answers.
     """
     values = await _newest(settings, f"{settings.group('orchestrator')}-{SESSIONS}-changelog")
-    ending = b"" if session is None else b"/" + session_key(*session)
-    return {key: value for key, value in values.items() if b"/session/" in key[:14] and key.endswith(ending)}
+    named = b"" if session is None else b"/" + session_key(*session) + b"/"
+    return {
+        key: value
+        for key, value in values.items()
+        if (is_session(key) or is_definition(key)) and named in key + b"/"
+    }
 
 
 def of_partition(records: Mapping[bytes, bytes], partition: int) -> dict[bytes, bytes]:
-    """The control records of one partition."""
+    """The records of one partition."""
     beginning = partition_prefix(partition)
     return {key: value for key, value in records.items() if key.startswith(beginning)}
 

@@ -1,14 +1,30 @@
-"""The sessions' states again: `evolve` over the log, compared with the orchestrator's control records."""
+"""The sessions' states again: `evolve` over the log, compared with the orchestrator's control records
+and with the definitions of runs that it keeps.
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from pml.processors.workflow import Session, encode_session, evolve
+from pml.processors.workflow import (
+    Session,
+    definition_name,
+    definition_record,
+    encode_session,
+    evolve,
+)
 from pml.schemas.errors import LogCorrupted
 from pml.schemas.identifiers import event_id, session_key
-from pml.streams.orchestrator.table import HEADER, Life, life_key, read_stored
+from pml.streams.orchestrator.table import (
+    HEADER,
+    Life,
+    definition_key,
+    is_definition,
+    is_session,
+    life_key,
+    read_stored,
+)
 from pml.streams.replay.report import Comparison
 from pml.streams.replay.sources import LogEntry
 
@@ -24,7 +40,7 @@ class SessionsReplay:
     """Folds every session and compares it at the event that its live record ends with.
 
     Args:
-        live: control records of the live table by their keys.
+        live: control records and definitions of the live table by their keys.
         states_kept: how many states are held at once; those used longest ago go first.
         whole: whether the source begins with the log; else lives that began before it are passed over.
 
@@ -36,7 +52,8 @@ class SessionsReplay:
         self, live: Mapping[bytes, bytes], states_kept: int = STATES_KEPT, *, whole: bool = True
     ) -> None:
         self.comparison = Comparison("sessions")
-        self._live = dict(live)
+        self._live = {key: value for key, value in live.items() if is_session(key)}
+        self._definitions = {key: value for key, value in live.items() if is_definition(key)}
         self._kept = states_kept
         self._states: OrderedDict[LifeName, Session] = OrderedDict()
         self._lost: OrderedDict[LifeName, None] = OrderedDict()
@@ -64,6 +81,8 @@ class SessionsReplay:
             return
         self.comparison.folded += 1
         self._keep(name, session)
+        if self._definitions:
+            self._compare_definition(entry)
         if self._live:
             self._compare(entry, session)
 
@@ -89,6 +108,17 @@ class SessionsReplay:
         expected, found = encode_session(session), value[HEADER.size :]
         if expected != found:
             self.comparison.differs(entry.place, "state", expected, found)
+
+    def _compare_definition(self, entry: LogEntry) -> None:
+        event = entry.event
+        name = definition_name(event)
+        if name is None:
+            return
+        life = Life(session_key(*entry.session), event.epoch)
+        found = self._definitions.pop(definition_key(entry.partition, life, name), None)
+        expected = definition_record(event)
+        if found is not None and found != expected:
+            self.comparison.differs(entry.place, "definition", expected, found)
 
     def _keep(self, name: LifeName, session: Session) -> None:
         self._states[name] = session

@@ -9,13 +9,13 @@ import pytest
 
 from pml.clickhouse.rows import EVENT_COLUMNS, event_fields, event_row
 from pml.processors.speculation.metrics import Totals, encode_totals, observe
-from pml.processors.workflow import Session, evolve
+from pml.processors.workflow import Session, definition_record, evolve
 from pml.schemas.codec import encode
 from pml.schemas.events import Event, EventData
 from pml.schemas.identifiers import event_id, session_key
 from pml.schemas.times import to_rfc3339
 from pml.streams.connection import partition_for
-from pml.streams.orchestrator.table import Life, life_key, write_session
+from pml.streams.orchestrator.table import Life, definition_key, life_key, write_session
 from pml.streams.replay.accounts import AccountsReplay
 from pml.streams.replay.report import json_difference, shown
 from pml.streams.replay.rows import RowsReplay
@@ -111,6 +111,22 @@ def test_an_altered_state_is_named() -> None:
     assert replay.comparison.first is not None
     assert replay.comparison.first.key == event_id("local", SESSION, FIRST, len(RUN) - 1)
     assert "doubtfuL" in replay.comparison.first.found
+
+
+def test_an_altered_definition_is_named() -> None:
+    life = Life(session_key("local", SESSION), FIRST)
+    key, kept = definition_key(PARTITION, life, "run_1"), definition_record(events(*RUN)[0])
+    other = definition_key(PARTITION, life, "run_of_another_log")
+    for value, fields in ((kept, None), (kept.replace(b'"v":', b'"w":'), "definition")):
+        replay = SessionsReplay(folded(events(*RUN)) | {key: value, other: b"{}"})
+        for entry in entries(events(*RUN)):
+            replay.fold(entry)
+        replay.finish()
+        first = replay.comparison.first
+        assert (None if first is None else first.field) == fields
+        assert replay.comparison.notes == []
+    assert first is not None
+    assert (first.offset, first.key) == (FIRST, event_id("local", SESSION, FIRST, 0))
 
 
 def test_a_gap_in_a_session_is_named_once() -> None:
