@@ -49,7 +49,7 @@ from pml.streams.event_consumer import EventConsumer
 from pml.streams.learning.phases import Phases
 from pml.streams.learning.promotion import promote
 from pml.streams.learning.serving import Served, answered, as_served
-from pml.streams.learning.sources import Source
+from pml.streams.learning.sources import Known, Source, known_from
 from pml.streams.learning.training import Trained, Wish, train
 from pml.streams.local.supervisor import supervised
 from pml.streams.mcp_server.door import REQUEST_META, SESSION_META
@@ -139,7 +139,8 @@ async def measure(plan: Plan, play: Play, threshold: float) -> tuple[list[Figure
             through_pml(off, offered) as other,
         ):
             plan.say("training")
-            trained = await asyncio.to_thread(_trained, settings, play)
+            known = known_from(await read_catalog(settings), DEFAULT_TENANT)
+            trained = await asyncio.to_thread(_trained, settings, play, known)
             await promote(settings, trained.manifest["model_id"], NAME)
             await publish_override(settings, chosen_context(DEFAULT_TENANT, "", "", ""), threshold, NAME)
             plan.say("warming up")
@@ -179,7 +180,12 @@ def _settings(folder: Path, play: Play) -> Settings:
 def server_file(play: Play) -> bytes:
     """What `benchmarks.servers.recorded` is started with."""
     tools = [
-        {"name": tool, "reads": reads, "input_schema": play.schemas[tool]}
+        {
+            "name": tool,
+            "description": play.descriptions.get(tool, ""),
+            "reads": reads,
+            "input_schema": play.schemas[tool],
+        }
         for tool, reads in play.reads.items()
     ]
     results = {
@@ -190,14 +196,13 @@ def server_file(play: Play) -> bytes:
     return orjson.dumps({"seed": play.seed, "median_s": MEDIAN_S, "tools": tools, "results": results})
 
 
-def _trained(settings: Settings, play: Play) -> Trained:
-    """What `pml train` makes of sessions; nearly none are kept aside, for others are played."""
-    schemas = {f"{SERVER}:{tool}": schema for tool, schema in play.schemas.items() if schema}
+def _trained(settings: Settings, play: Play, known: Known) -> Trained:
+    """What `pml train` makes of sessions and the catalog; nearly none are kept aside: others are played."""
     source = Source(
-        as_sequences(play.learned_of, {}),
+        replace(as_sequences(play.learned_of, known.texts), listed=known.listed),
         {"from": "benchmark"},
         play.learned_of,
-        schemas,
+        known.schemas,
         names=[each.name for each in play.learned_of],
     )
     wish = Wish(seed=play.seed, test_share=0.05)

@@ -39,11 +39,14 @@ class Session:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Play:
-    """What is played: sessions, whether a tool only reads, what tools take, what the model learns of."""
+    """What is played: sessions, whether a tool only reads, what tools take and say of themselves, and what the
+    model learns of.
+    """
 
     sessions: Sequence[Session]
     reads: dict[str, bool]
     schemas: dict[str, Any]
+    descriptions: dict[str, str]
     learned_of: Sequence[KnownSession]
     seed: int
 
@@ -59,7 +62,7 @@ class Play:
 def play_of(folder: Path, name: str, seed: int, most: int) -> Play:
     """Sessions of one fold to play, and those of the others to learn of."""
     data = argument_set(folder, name)
-    told = rows_of(folder / WAYS[name].folder, "tools.jsonl")
+    told = list(rows_of(folder / WAYS[name].folder, "tools.jsonl"))
     known = Recorded(data, {tool["tool_id"]: tool.get("read_only") for tool in told}, seed)
     fold = folds(recorded(folder, WAYS[name].folder).sessions.traces.groups, FOLDS, seed)
     tools = {each.name for past in data.sessions for each in past} | data.schemas.keys()
@@ -68,6 +71,7 @@ def play_of(folder: Path, name: str, seed: int, most: int) -> Play:
         sessions=_agreeing([_session(known, row) for row in rows if _complete(known, row)])[:most],
         reads={tool: known.safe(tool) for tool in sorted(tools)},
         schemas={tool: data.schemas.get(tool) for tool in sorted(tools)},
+        descriptions={tool["tool_id"]: tool.get("description") or "" for tool in told},
         learned_of=[_known(known, row) for row in np.flatnonzero(fold != 0).tolist()],
         seed=seed,
     )

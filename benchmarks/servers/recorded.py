@@ -30,7 +30,9 @@ def tool(told: dict[str, Any]) -> types.Tool:
         read_only_hint=reads, destructive_hint=not reads, idempotent_hint=reads, open_world_hint=False
     )
     schema = {"type": "object", **(told["input_schema"] or {})}
-    return types.Tool(name=told["name"], description="recorded", input_schema=schema, annotations=hints)
+    return types.Tool(
+        name=told["name"], description=told["description"], input_schema=schema, annotations=hints
+    )
 
 
 async def serve(recorded: dict[str, Any]) -> None:
