@@ -7,6 +7,7 @@ runs until it is too old or something is written.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -72,7 +73,7 @@ def supersede(draft: Draft, run: Run) -> None:
 
 def _running(draft: Draft, run: Run) -> list[Speculation]:
     """What was predicted before a run began, has no result yet, and nobody asked for: no task has joined it,
-    and it goes on with no result that was taken."""
+    and it goes on with no result that was taken since."""
     entries = draft.session.speculations
     found = [
         entry
@@ -83,12 +84,31 @@ def _running(draft: Draft, run: Run) -> list[Speculation]:
     if not found:
         return []
     joined = joined_calls(draft.session)
-    taken = joined | {call_id for call_id, entry in entries.items() if entry.served}
     return [
         entry
         for entry in found
-        if entry.call.call_id not in joined and not any(each.call_id in taken for each in entry.sources)
+        if entry.call.call_id not in joined
+        and not _goes_on_with(entry, entries, joined | _taken(draft, run, entry))
     ]
+
+
+def _taken(draft: Draft, run: Run, entry: Speculation) -> set[str]:
+    """The calls whose results served this run, or another that still runs and began since the entry did: what
+    had been of use before says nothing about what was begun with it later."""
+    since = entry.call.started_ms
+    runs = [run, *(each for each in draft.runs if each.live and each.started_ms >= since)]
+    served = {task.serves for each in runs for task in each.tasks.values()}
+    entries = draft.session.speculations.items()
+    return {call_id for call_id, each in entries if each.call.started_seq in served}
+
+
+def _goes_on_with(entry: Speculation, entries: Mapping[str, Speculation], taken: Collection[str]) -> bool:
+    """Whether its arguments are from one of these calls, through others too."""
+    return any(
+        source.call_id in taken
+        or (source.call_id in entries and _goes_on_with(entries[source.call_id], entries, taken))
+        for source in entry.sources
+    )
 
 
 def _answer(outcome: CallEnded) -> PredictAnswer | None:

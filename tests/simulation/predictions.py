@@ -8,7 +8,7 @@ from typing import Any
 
 from pml.schemas.calls import CallRun
 from pml.schemas.prediction import PredictAnswer, Predicted, PredictRequest
-from pml.schemas.workflow import LiteralValue, Reference, Task, Workflow
+from pml.schemas.workflow import Condition, Decision, LiteralValue, Reference, Task, Workflow
 from tests.simulation.tools import PATHS
 
 _GUESSED = (
@@ -20,6 +20,7 @@ _GUESSED = (
     "counters:board",
     "no:tool",
 )
+_DEEPEST = 3
 _SURE = (0.5, 0.88, 0.93, 0.95, 0.99, 1.0)
 
 
@@ -35,27 +36,36 @@ async def predict(run: CallRun) -> dict[str, Any]:
     ]
     calls = [*(again[-1:] if random.random() < 0.7 else []), *guessed]
     found = [_candidate(f"p{number}", call, random) for number, call in enumerate(calls, 1)]
-    tasks = tuple(task for each, _ in found for task in each)
-    candidates = tuple(candidate for _, candidate in found)
+    tasks = tuple(task for each, _, _ in found for task in each)
+    decisions = tuple(decision for _, each, _ in found for decision in each)
+    candidates = tuple(candidate for _, _, candidate in found)
     answer = PredictAnswer(
         model="mdl_simulated",
         learner="markov_1",
         candidates=candidates,
-        workflow=Workflow(tasks=tasks) if tasks else None,
+        workflow=Workflow(tasks=tasks, decisions=decisions) if tasks else None,
     )
     return answer.model_dump(mode="json")
 
 
 def _candidate(
     name: str, call: tuple[str, Mapping[str, Any], Sequence[float]], random: Random
-) -> tuple[tuple[Task, ...], Predicted]:
-    """A call, or a capability that makes it and then reads what it found; as sure as one of some numbers."""
+) -> tuple[tuple[Task, ...], tuple[Decision, ...], Predicted]:
+    """A call, or a capability that makes it and then reads what it found, up to three calls deep; as sure as
+    one of some numbers. Some of what follows runs only if a result says so.
+    """
     tool, arguments, likelihoods = call
     given = {key: LiteralValue(value=value) for key, value in arguments.items()}
-    tasks = (Task(id=name, tool=tool, arguments=given),)
-    if random.random() < 0.4:
-        found = {"path": Reference(expression=f"{name}.first")}
-        tasks += (Task(id=f"{name}__n2", tool=random.choice(_GUESSED), arguments=found),)
+    tasks, decisions = [Task(id=name, tool=tool, arguments=given)], []
+    while len(tasks) < _DEEPEST and random.random() < 0.4:
+        found = {"path": Reference(expression=f"{tasks[-1].id}.first")}
+        conditions: tuple[Condition, ...] = ()
+        task_id = f"{name}__n{len(tasks) + 1}"
+        if random.random() < 0.3:
+            read = f"{random.choice(tasks).id}.kind == 'even'"
+            decisions.append(Decision(id=f"{task_id}_d", expression=read))
+            conditions = (Condition(node=f"{task_id}_d", outcome=random.choice(["true", "false"])),)
+        tasks.append(Task(id=task_id, tool=random.choice(_GUESSED), arguments=found, condition=conditions))
     sure = random.choice(likelihoods)
     told = Predicted(name=tool, likelihood=sure, confidence=sure, tasks=tuple(task.id for task in tasks))
-    return tasks, told
+    return tuple(tasks), tuple(decisions), told

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from pml.processors.workflow import Catalog, Session
@@ -28,6 +29,29 @@ EARLY = {"speculation", "joined", "repeat"}
 _PATH = re.compile(r"\s*(\w+)\.?([\w]*)\s*")
 
 
+@dataclass(frozen=True)
+class _Told:
+    """What `pml:predict` said: its tasks, and the expressions of its decisions, by id."""
+
+    tasks: Mapping[str, Mapping[str, Any]]
+    decisions: Mapping[str, str]
+
+    def waited(self, task_id: str) -> list[str]:
+        """The tasks that one waits for, ascending: those it names, reads, or whose results decide about it."""
+        task = self.tasks[task_id]
+        decided = {self.decisions[each["node"]].partition(".")[0] for each in task.get("condition") or ()}
+        return sorted(_references(task["arguments"]) | decided | set(task.get("depends_on") or ()))
+
+
+def _references(arguments: Mapping[str, Any]) -> set[str]:
+    """The tasks whose results arguments of a prediction are taken from."""
+    return {
+        argument["expression"].partition(".")[0]
+        for argument in arguments.values()
+        if argument["type"] != "literal"
+    }
+
+
 @dataclass
 class Promises:
     """Looks at each event and each call.
@@ -46,6 +70,7 @@ class Promises:
     eligible: Counter[str] = field(default_factory=Counter)
     asked: set[tuple[str, str, str]] = field(default_factory=set)
     declared: dict[str, tuple[float, Event]] = field(default_factory=dict)
+    _used_ms: dict[tuple[bytes, int, int], float] = field(default_factory=dict)
     _asked: dict[tuple[bytes, str, str], tuple[float, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -62,6 +87,8 @@ class Promises:
             self._started_early(life, before, event, now_s)
         elif event.type == "task.started":
             self._asked[event_key(event), event.run_id or "", _task_id(event)] = now_s, occurred_ms(event)
+            if event.data.serves is not None:  # type: ignore[attr-defined]
+                self._used_ms[event_key(event), event.epoch, event.data.serves] = occurred_ms(event)  # type: ignore[attr-defined]
             self._called(life, before, event)
         elif event.type == "run.started":
             self._begins(before, event)
@@ -109,15 +136,23 @@ class Promises:
 
     def _begins(self, before: Session, event: Event) -> None:
         """A run that completed without what was predicted before it, and runs still, has shown that it was
-        wrong, unless a result that it goes on with was taken."""
+        wrong, unless a result that it goes on with was taken since it began."""
         entries, joined = before.speculations, joined_calls(before)
-        taken = joined | {call_id for call_id, entry in entries.items() if entry.served}
+        key = event_key(event)
+
+        def taken(call_id: str, since_ms: int) -> bool:
+            found = entries.get(call_id)
+            if call_id in joined or found is None:
+                return call_id in joined
+            used_ms = self._used_ms.get((key, event.epoch, found.call.started_seq), -1)
+            return used_ms >= since_ms or any(taken(each.call_id, since_ms) for each in found.sources)
+
         ended_ms = [run.started_ms for run in before.runs.values() if run.status == "completed"]
         waiting = [
             call_id
             for call_id, entry in entries.items()
-            if entry.kind == "prediction" and entry.status == "running" and call_id not in taken
-            if not taken & {source.call_id for source in entry.sources}
+            if entry.kind == "prediction" and entry.status == "running" and not entry.served
+            if not taken(call_id, entry.call.started_ms)
             if entry.call.started_ms <= max(ended_ms, default=-1)
         ]
         check = self.ledger.check
@@ -163,7 +198,7 @@ class Promises:
             # What it knows it has from results: they stay on this machine.
             arguments = self.predicted(data, before)
             missing = {name for name, value in arguments.items() if value is _NOTHING}
-            derived, sure = True, run.status in ("completed", "failed")
+            derived, sure = True, run.status in ("completed", "failed") and self.opened(data, before)
         else:
             node = run.graph.nodes[data.task_id] if run.graph else None
             assert node is not None
@@ -358,38 +393,78 @@ class Promises:
     def predicted(self, data: Any, session: Session) -> dict[str, Any]:
         """The arguments of a predicted call: literals of what `pml:predict` said, or fields of results.
 
-        A result is that of every task that makes the call: one that was begun for another may be its source,
-        where both are written alike, and one that another prediction or a run began, with these arguments.
+        A result is that of every task that makes the call, whoever began it: another task, another prediction,
+        or a run.
         """
-        place = (data.plan.topic, data.plan.partition, data.plan.offset)
-        outcome = self.observer.outcome_at(place)
-        answer: Any = outcome.result.structured if outcome.result else None
-        tasks = {task["id"]: task for task in answer["workflow"]["tasks"]}
-        written = tasks[data.task_id]
-        waited = {
-            argument["expression"].partition(".")[0]
-            for argument in written["arguments"].values()
-            if argument["type"] != "literal"
-        }
-        names = sorted(waited | set(written.get("depends_on") or ()))
-        entries = [session.speculations.get(call_id) for call_id in data.sources or ()]
-        sources = {
-            name: entry.result
-            for name, entry in zip(names, entries, strict=True)
-            if entry is not None and entry.result is not None and self._makes(entry, tasks[name])
-        }
-        return {name: self._written(argument, sources) for name, argument in written["arguments"].items()}
+        told = self._told(data)
+        sources = self._read(told, data, session)
+        written = told.tasks[data.task_id]["arguments"]
+        return {name: self._written(argument, sources) for name, argument in written.items()}
 
-    def _makes(self, entry: Speculation, task: Mapping[str, Any]) -> bool:
-        """Whether a call that began early is that of a task all of whose arguments are literals."""
-        given = {name: argument["value"] for name, argument in task["arguments"].items()}
-        same = entry.call.arguments_hash == value_hash(given, self.policy.hash_key)
-        return same and entry.tool == task["tool"]
+    def opened(self, data: Any, session: Session) -> bool:
+        """Whether what a predicted call reads opens the branches that it lies on."""
+        told = self._told(data)
+        sources = self._read(told, data, session)
+        for condition in told.tasks[data.task_id].get("condition") or ():
+            name, _, asked = told.decisions[condition["node"]].partition(".")
+            field_, _, value = asked.partition(" == ")
+            found = self._field(sources, name, field_) == value.strip("'")
+            if condition["outcome"] != ("true" if found else "false"):
+                return False
+        return True
+
+    def _told(self, data: Any) -> _Told:
+        outcome = self.observer.outcome_at((data.plan.topic, data.plan.partition, data.plan.offset))
+        answer: Any = outcome.result.structured if outcome.result else None
+        workflow = answer["workflow"]
+        return _Told(
+            {task["id"]: task for task in workflow["tasks"]},
+            {each["id"]: each["expression"] for each in workflow.get("decisions") or ()},
+        )
+
+    def _read(self, told: _Told, data: Any, session: Session) -> Sources:
+        """The results that a call was begun with, by task; none that is not of that task."""
+        entries = session.speculations
+        found = zip(told.waited(data.task_id), data.sources or (), strict=True)
+        named = ((name, entries.get(call_id)) for name, call_id in found)
+        return {
+            name: entry.result
+            for name, entry in named
+            if entry is not None and entry.result is not None and self._makes(entry, told, name, entries)
+        }
+
+    def _makes(self, entry: Speculation, told: _Told, name: str, entries: Mapping[str, Speculation]) -> bool:
+        """Whether a call that began early is that of a task."""
+        return entry.tool == told.tasks[name]["tool"] and any(
+            entry.call.arguments_hash == value_hash(arguments, self.policy.hash_key)
+            for arguments in self._possible(told, name, entries)
+        )
+
+    def _possible(
+        self, told: _Told, name: str, entries: Mapping[str, Speculation]
+    ) -> Iterator[dict[str, Any]]:
+        """The arguments that a task may have: one for each choice of the calls that make what it reads."""
+        written = told.tasks[name]["arguments"]
+        read = sorted(_references(written))
+        choices = [
+            [
+                each.result
+                for each in entries.values()
+                if each.result and self._makes(each, told, one, entries)
+            ]
+            for one in read
+        ]
+        for chosen in product(*choices):
+            sources = dict(zip(read, chosen, strict=True))
+            yield {key: self._written(argument, sources) for key, argument in written.items()}
 
     def _written(self, argument: dict[str, Any], sources: Sources) -> Any:
         if argument["type"] == "literal":
             return argument["value"]
         name, _, field_ = argument["expression"].partition(".")
+        return self._field(sources, name, field_)
+
+    def _field(self, sources: Sources, name: str, field_: str) -> Any:
         if name not in sources:
             return _NOTHING
         result = self.observer.outcome_at(sources[name]).result

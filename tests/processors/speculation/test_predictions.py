@@ -604,6 +604,37 @@ def test_a_capability_goes_on_with_what_a_run_has_taken_already() -> None:
     assert [made.arguments for made in step.calls] == [{"path": "c.md"}]
 
 
+def test_what_goes_on_with_a_result_of_old_use_is_wrong_when_the_next_run_begins_without_it() -> None:
+    """That its source had served a run before it began says nothing for it."""
+    known = world()
+    waits(known)
+    call(known, "run_3", "b.md")
+    known.time_ms += 10
+    known.answer(known.call_of(PREDICT_TOOL, "run_3"), whole())
+    known.time_ms += 10
+    step = call(known, "run_4", "d.md", tool="files:list_dir")
+    ended = data_of(step, "speculation.ended")
+    assert (ended.task_id, ended.reason) == ("p1__n2", "unused")
+
+
+def test_a_capability_goes_on_while_what_it_began_with_long_ago_is_taken() -> None:
+    """Its second result comes from its first, and its third call from the second."""
+    known = world()
+    done(known, "run_1")
+    said = whole()
+    said["workflow"]["tasks"] += [after("p1__n2")]
+    said["candidates"][0]["tasks"] += ["p1__n2_next"]
+    known.answer(known.call_of(PREDICT_TOOL), said)
+    known.answer(known.call_of("p1__n1"), {"found": "c.md"})
+    known.answer(known.call_of("p1__n2"), {"found": "e.md"})
+    known.time_ms += 10
+    call(known, "run_2", "b.md")
+    known.time_ms += 10
+    assert [each.task_id for each in known.open_calls.values() if each.speculative] == ["p1__n2_next"]
+    assert data_of(call(known, "run_3", "c.md"), "task.completed").served_by == "speculation"
+    assert data_of(call(known, "run_4", "e.md"), "task.started").served_by == "joined"
+
+
 def test_a_capability_with_a_middle_that_waits_begins_what_is_behind_it() -> None:
     known = world()
     waits(known, "d.md")
