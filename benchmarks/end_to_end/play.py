@@ -39,8 +39,8 @@ class Session:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Play:
-    """What is played: sessions, whether a tool only reads, what tools take and say of themselves, and what the
-    model learns of.
+    """What is played: sessions, whether a tool only reads, what tools take and say of themselves, and what
+    the model learns of.
     """
 
     sessions: Sequence[Session]

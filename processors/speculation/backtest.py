@@ -230,7 +230,7 @@ class _Session:
     """One session: what it knows so far, and what it has taken of its budget.
 
     `kept`: results that served once, and until when they serve again (Unix time, ms); `waiting`: those that
-    nobody took yet; `served`: the calls of the run that comes which were.
+    nobody took yet; `served`: the calls of the run that comes which were; `results`: what calls gave last.
     """
 
     answers: _Answers
@@ -240,6 +240,7 @@ class _Session:
     kept: dict[Key, int] = field(default_factory=dict)
     waiting: dict[Key, _Waiting] = field(default_factory=dict)
     served: list[PlayedCall] = field(default_factory=list)
+    results: dict[Key, Any] = field(default_factory=dict)
     begun: int = 0
     waste_hour: int = -1
     wasted_ms: float = 0.0
@@ -250,6 +251,7 @@ class _Session:
             self.found.runs += 1
             for call in run.calls:
                 self.found.account(call.tool).calls += 1
+                self.results[_key(call.tool, call.arguments)] = call.result
                 if not any(call is other for other in self.served):
                     self._later(call, run.started_ms)
             self.served.clear()
@@ -284,24 +286,33 @@ class _Session:
         self._act(told.answer, told.graph, _Next.after(run, following))
 
     def _act(self, answer: PredictAnswer, graph: Graph, coming: _Next) -> None:
-        """Begin what may begin, and hold it against what was called."""
+        """Begin what may begin, and hold it against what was called; last what goes on with what waits."""
         free = self._free(coming.at_ms)
         self._waste_waiting(coming.at_ms, coming.at_ms)
         known = {key for key, until_ms in self.kept.items() if until_ms > coming.at_ms} | self.waiting.keys()
+        going: list[Sequence[Node]] = []
         for candidate in answer.candidates:
             mine = sorted((graph.nodes[name] for name in candidate.tasks if name in graph.nodes), key=_layer)
-            first = self._judged(mine, candidate.confidence, known, free)
+            first = self._judged(graph, mine, candidate.confidence, known, free)
             if isinstance(first, str):
                 self._withhold(candidate.reason or first)
-                if first != "cached":
-                    continue
-                first = {}
+                going += [mine] if first == "cached" else []
+                continue
             free -= len(first)
             known |= {call.key for call in first.values()}
             known |= self._settle(graph, mine, first, known, coming)
+        for tasks in going:
+            began = self._settle(graph, tasks, {}, known, coming, most=free)
+            free -= len(began)
+            known |= began
 
     def _judged(
-        self, nodes: Sequence[Node], confidence: float, known: Collection[Key], free: int
+        self,
+        graph: Graph,
+        nodes: Sequence[Node],
+        confidence: float,
+        known: Collection[Key],
+        free: int,
     ) -> dict[str, _Begun] | str:
         """The calls of a candidate that begin at once, by task; or why none do, as `prediction.made` says."""
         if not nodes:
@@ -312,18 +323,18 @@ class _Session:
             return "below_threshold"
         calls: dict[str, _Begun] = {}
         # Those that wait, those of other candidates, and its own: it may begin with one call twice.
-        begun = set(known)
+        begun, opened = set(known), False
         for node in nodes:
-            if node.depends_on or node.conditions:
+            if node.depends_on or not graph.opens(node.id, {}):
                 continue
-            call = self._call(node, Values({}, {}))
+            call, opened = self._call(node, Values({}, {})), True
             if call is None:
                 return "not_safe"
             if call.key not in begun:
                 calls[node.id] = call
                 begun.add(call.key)
         if not calls:
-            return "cached"
+            return "cached" if opened else "not_taken"
         return "budget" if len(calls) > free else calls
 
     def _call(self, node: Node, values: Values) -> _Begun | None:
@@ -340,35 +351,61 @@ class _Session:
         first: Mapping[str, _Begun],
         known: Collection[Key],
         coming: _Next,
+        *,
+        most: int | None = None,
     ) -> set[Key]:
         """Hold what begins against what was called; what a call gave lets those behind it begin, too.
+
+        Args:
+            first: what begins at once.
+            known: what waits, or began for others.
+            most: how many calls may begin behind those that wait; None: all begin later, when others ended.
 
         Returns:
             What began behind others.
         """
         results: dict[str, Any] = {}
+        closed: set[str] = set()
         later: set[Key] = set()
         for node in nodes:
-            call = first.get(node.id) or self._ready(graph, node, results)
+            call = first.get(node.id) or self._ready(graph, node, results, closed)
             if call is None:
                 continue
             if node.id not in first and (call.key in known or call.key in later):
-                served = coming.gave.get(call.key)  # it began for another task, or waits already
-            else:
+                gave = self._gave(call.key, coming)
+            elif node.id in first or self._has_room(most, len(later)):
                 later |= {call.key} - {each.key for each in first.values()}
                 made = coming.taken(call)
                 self._count(call, made, coming)
-                served = None if made is None else made.result
-            if served is not None:
-                results[node.id] = served
+                gave = None if made is None else made.result
+            else:
+                continue
+            if gave is not None:
+                results[node.id] = gave
         return later
 
-    def _ready(self, graph: Graph, node: Node, results: Mapping[str, Any]) -> _Begun | None:
-        """A call that waits for nothing, or for others of its capability whose results are known."""
+    def _has_room(self, most: int | None, begun: int) -> bool:
+        """Whether the budget has one more call, behind so many that began behind others."""
+        return self.begun < self.terms.budget.calls and (most is None or begun < most)
+
+    def _gave(self, key: Key, coming: _Next) -> Any:
+        """The result of a call that waits or began for another task, as far as anybody has seen it."""
+        seen = self.results.get(key) if self.kept.get(key, 0) > coming.at_ms else None
+        return coming.gave.get(key, seen)
+
+    def _ready(self, graph: Graph, node: Node, results: Mapping[str, Any], closed: set[str]) -> _Begun | None:
+        """A call that waits for nothing, or for others of its capability whose results are known.
+
+        `closed` are the tasks that decisions leave out, and those behind them; this one joins them if it is.
+        """
+        if node.depends_on & closed:
+            closed.add(node.id)
+            return None
         if not node.depends_on <= results.keys():
             self.found.unknown += 1
             return None
         if not graph.opens(node.id, results):
+            closed.add(node.id)
             return None
         call = self._call(node, Values({}, results))
         if call is None:

@@ -80,7 +80,7 @@ def act_on(draft: Draft, item: Internal, answer: PredictAnswer) -> None:
     run = draft.run(item.run_id)
     circumstances = Circumstances(run, _threshold(draft, run), tuple(_pending(draft)))
     graph = _graph(answer)
-    verdicts = tuple(_verdicts(draft, item, answer, circumstances, graph.nodes))
+    verdicts = tuple(_verdicts(draft, item, answer, circumstances, graph))
     draft.emit(_made(item, answer, circumstances.threshold, verdicts), run)
     for verdict in verdicts:
         for prepared in verdict.calls:
@@ -110,7 +110,7 @@ def _verdicts(
     item: Internal,
     answer: PredictAnswer,
     circumstances: Circumstances,
-    nodes: Mapping[str, Node],
+    graph: Graph,
 ) -> Iterator[Verdict]:
     """One a candidate, in their order; what is begun for one leaves less budget for the next."""
     run, threshold = circumstances.run, circumstances.threshold
@@ -118,9 +118,9 @@ def _verdicts(
     free, free_modelled = planner.free_budget(draft), planner.free_modelled_budget(draft)
     taken: set[tuple[str, str]] = set()
     for candidate in answer.candidates:
-        mine = tuple(nodes[name] for name in candidate.tasks if name in nodes)
+        mine = _tasks_of(graph, candidate)
         mode = _mode(draft, run, mine)
-        found = "overtaken" if overtaken else _judged(draft, circumstances, candidate, mine)
+        found = "overtaken" if overtaken else _judged(draft, circumstances, candidate, graph)
         if not isinstance(found, str):
             found = _once(found, taken) or "cached"
         if isinstance(found, str):
@@ -159,6 +159,10 @@ def _graph(answer: PredictAnswer) -> Graph:
     return build(answer.workflow or Workflow())
 
 
+def _tasks_of(graph: Graph, candidate: Predicted) -> tuple[Node, ...]:
+    return tuple(graph.nodes[name] for name in candidate.tasks if name in graph.nodes)
+
+
 def _pending(draft: Draft) -> list[str]:
     """What writes that run, or that a live run still has before it, may change."""
     found = unsettled_touches(draft.session)
@@ -174,9 +178,10 @@ def _mode(draft: Draft, run: Run, nodes: tuple[Node, ...]) -> SpeculationMode:
 
 
 def _judged(
-    draft: Draft, circumstances: Circumstances, candidate: Predicted, nodes: tuple[Node, ...]
+    draft: Draft, circumstances: Circumstances, candidate: Predicted, graph: Graph
 ) -> tuple[Prepared, ...] | str:
     """The calls of a candidate that can be made now, or why there are none."""
+    nodes = _tasks_of(graph, candidate)
     if not nodes:
         return sanitise_text(candidate.reason or "no_arguments", _REASON_BYTES_MAX)
     if not all(_may_ever(draft, node) for node in nodes):
@@ -185,11 +190,13 @@ def _judged(
         return "below_threshold"
     found: list[Prepared] = []
     for node in nodes:
-        if not (node.depends_on or node.conditions):
+        if not node.depends_on and graph.opens(node.id, {}):
             prepared = _callable(draft, circumstances, node, Values({}, {}))
             if isinstance(prepared, str):
                 return prepared
             found.append(prepared)
+    if not found:
+        return "not_taken"
     return tuple(each for each in found if find_entry(draft, circumstances.run, each) is None) or "cached"
 
 
@@ -265,7 +272,7 @@ def _go_on(
 ) -> None:
     """Begin what those of the candidates that are sure and safe do next with results that have come."""
     for candidate in candidates:
-        mine = tuple(graph.nodes[name] for name in candidate.tasks if name in graph.nodes)
+        mine = _tasks_of(graph, candidate)
         deeper = any(node.depends_on for node in mine)
         sure = deeper and candidate.confidence >= circumstances.threshold
         safe = sure and all(_may_ever(draft, node) for node in mine)
@@ -284,8 +291,7 @@ def _go_on_with(
     run, new = circumstances.run, set(news.call_ids)
     entries = draft.session.speculations.values()
     begun = {entry.task_id: entry for entry in entries if entry.plan == news.plan}
-    mine = (graph.nodes[name] for name in candidate.tasks if name in graph.nodes)
-    for node in sorted(mine, key=lambda node: node.layer):
+    for node in sorted(_tasks_of(graph, candidate), key=lambda node: node.layer):
         sources = None if node.id in begun else _sources(draft, node, begun)
         prepared = None if sources is None else _ready(draft, circumstances, graph, node, sources)
         if sources is None or prepared is None:

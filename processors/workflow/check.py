@@ -33,8 +33,16 @@ from pml.schemas.workflow import (
 _TEXT_BYTES_MAX = 262_144
 
 
-def checked_graph(workflow: Workflow, servers: Mapping[str, ServerTools]) -> Graph:
+def checked_graph(
+    workflow: Workflow, servers: Mapping[str, ServerTools], *, constants: bool = False
+) -> Graph:
     """The graph of a workflow that can run.
+
+    Args:
+        workflow: tasks and decisions.
+        servers: what is listed.
+        constants: whether a decision may read nothing. People make a mistake by it; in a capability that is
+            called with literals it is what becomes of a decision about its parameters.
 
     Raises:
         WorkflowInvalid: with a code of its own for each kind of mistake.
@@ -42,7 +50,7 @@ def checked_graph(workflow: Workflow, servers: Mapping[str, ServerTools]) -> Gra
     _check_shape(workflow)
     _check_secrets(workflow)
     _check_expressions(workflow)
-    _check_names(workflow)
+    _check_names(workflow, constants=constants)
     _check_tools(workflow, servers)
     _check_order(workflow)
     return build(workflow)
@@ -99,7 +107,7 @@ def check_prediction(workflow: Workflow) -> None:
     """
     _check_shape(workflow)
     _check_expressions(workflow)
-    _check_names(workflow)
+    _check_names(workflow, constants=True)
     _check_order(workflow)
 
 
@@ -230,7 +238,11 @@ def _check_computed(task_id: str, name: str, item: Expression) -> None:
 
 
 def _check_names(
-    workflow: Workflow, completed: frozenset[str] = frozenset(), known: frozenset[str] = frozenset()
+    workflow: Workflow,
+    completed: frozenset[str] = frozenset(),
+    known: frozenset[str] = frozenset(),
+    *,
+    constants: bool = False,
 ) -> None:
     tasks = completed.union(task.id for task in workflow.tasks)
     decisions = known.union(item.id for item in workflow.decisions)
@@ -239,7 +251,7 @@ def _check_names(
     for item in workflow.decisions:
         reads = conditions.nodes_of(item.expression)
         _known("MISSING_DEPENDENCY", f"decision {item.id} reads", reads - tasks - {conditions.CONTEXT})
-        if not reads:
+        if not (reads or constants):
             raise WorkflowInvalid(
                 "BAD_EXPRESSION",
                 f"decision {item.id} reads no task's result and nothing of args: {item.expression!r}",

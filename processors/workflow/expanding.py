@@ -30,7 +30,7 @@ def expanded(
     """
     run = draft.run(run_id)
     check_parameters(parameters, full_context(draft.payload(run.payload)))
-    checked_graph(workflow, draft.catalog.servers)
+    checked_graph(workflow, draft.catalog.servers, constants=True)
     definition, number = safe_definition(workflow), len(run.replans) + 1
     graph = build(workflow, {}, number)
     return RunExpanded(

@@ -37,7 +37,7 @@ class _Told:
     decisions: Mapping[str, str]
 
     def waited(self, task_id: str) -> list[str]:
-        """The tasks that one waits for, ascending: those it names, reads, or whose results decide about it."""
+        """The tasks that one waits for, ascending: those it names or reads, or whose results decide on it."""
         task = self.tasks[task_id]
         decided = {self.decisions[each["node"]].partition(".")[0] for each in task.get("condition") or ()}
         return sorted(_references(task["arguments"]) | decided | set(task.get("depends_on") or ()))
@@ -393,8 +393,8 @@ class Promises:
     def predicted(self, data: Any, session: Session) -> dict[str, Any]:
         """The arguments of a predicted call: literals of what `pml:predict` said, or fields of results.
 
-        A result is that of every task that makes the call, whoever began it: another task, another prediction,
-        or a run.
+        A result is that of every task that makes the call, whoever began it: another task, another
+        prediction, or a run.
         """
         told = self._told(data)
         sources = self._read(told, data, session)

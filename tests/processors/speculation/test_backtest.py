@@ -164,7 +164,7 @@ def test_of_a_capabilitys_branches_the_one_begins_that_its_results_open(outcome:
     assert goes_on_with(said).total.begun == begun
 
 
-def goes_on_with(said: dict[str, Any], waits: bool = False) -> Backtest:
+def goes_on_with(said: dict[str, Any], waits: bool = False, budget: Budget = BUDGETS["normal"]) -> Backtest:
     """A capability is predicted, and comes; the result that it begins with `waits` already or does not."""
     first, other = played([Turn(READ, "a", 0, 80), Turn(READ, "x", 50, 80)])
     calls = (
@@ -174,7 +174,7 @@ def goes_on_with(said: dict[str, Any], waits: bool = False) -> Backtest:
     second = PlayedRun(Past("cap_1", {}, {}), "", other.ended_ms + 100, other.ended_ms + 200, calls)
     before = predicted((READ, {"path": "b"}, 0.95)) if waits else {"learner": "none"}
     told = iter([before, said, {"learner": "none"}])
-    terms = Terms(THRESHOLD, BUDGETS["normal"], catalog(), {READ: 10.0})
+    terms = Terms(THRESHOLD, budget, catalog(), {READ: 10.0})
     (found,) = backtests(
         [[first, other, second]], lambda request: PredictAnswer.model_validate(next(told)), [terms]
     )
@@ -185,6 +185,43 @@ def test_a_capability_goes_on_with_a_result_that_waits() -> None:
     found = goes_on_with(whole().model_dump(mode="json"), waits=True)
     assert (found.total.begun, found.total.hits, found.total.wasted) == (2, 2, 0)
     assert found.withheld == {"cached": 1}
+
+
+def test_what_goes_on_with_a_result_that_waits_keeps_within_the_budget() -> None:
+    said = whole().model_dump(mode="json")
+    other = predicted((READ, {"path": "e"}, 0.95))
+    said["workflow"]["tasks"] += other["workflow"]["tasks"]
+    said["candidates"] += other["candidates"]
+    found = goes_on_with(said, waits=True, budget=BUDGETS["low"])
+    assert (found.total.begun, found.withheld) == (2, {"cached": 1}), "the first read, and the other one"
+    few = goes_on_with(whole().model_dump(mode="json"), budget=Budget(3, 1, 1_000_000))
+    assert few.total.begun == 1
+
+
+def test_what_goes_on_with_a_result_that_was_used_and_is_not_asked_for_is_wasted() -> None:
+    """The next run asks for something else: what the result was is known from the run that used it."""
+    turns = [Turn(READ, "a", 0, 80), Turn(READ, "b", 100, 80), Turn(READ, "x", 100, 80)]
+    runs = played(turns)
+    used = PlayedCall(READ, {"path": "b"}, {"found": "c"}, 80.0)
+    runs[1] = PlayedRun(runs[1].element, "", runs[1].started_ms, runs[1].ended_ms, (used,))
+    told = iter(
+        [predicted((READ, {"path": "b"}, 0.95)), whole().model_dump(mode="json"), {"learner": "none"}]
+    )
+    terms = Terms(THRESHOLD, BUDGETS["normal"], catalog(), {READ: 200.0})
+    (found,) = backtests([runs], lambda request: PredictAnswer.model_validate(next(told)), [terms])
+    assert (found.total.begun, found.total.hits, found.total.wasted, found.unknown) == (2, 1, 1, 0)
+
+
+@pytest.mark.parametrize(("mode", "begun"), [("fast", 2), ("slow", 1)])
+def test_a_decision_about_parameters_is_taken_before_anything_begins(mode: str, begun: int) -> None:
+    said = whole().model_dump(mode="json")
+    said["workflow"]["tasks"][1] |= {
+        "arguments": {"path": {"type": "literal", "value": "c"}},
+        "condition": [{"node": "d1", "outcome": "true"}],
+    }
+    said["workflow"]["decisions"] = [{"id": "d1", "expression": f"'{mode}' == 'fast'"}]
+    found = goes_on_with(said)
+    assert (found.total.begun, found.total.hits, found.unknown) == (begun, begun, 0)
 
 
 def test_what_a_capability_begins_with_twice_begins_once() -> None:

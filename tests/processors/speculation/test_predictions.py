@@ -749,6 +749,29 @@ def test_of_a_capabilitys_branches_the_one_begins_that_its_results_open(
     assert [made.arguments for made in step.calls] == ([{"path": "c.md"}] if begun else [])
 
 
+@pytest.mark.parametrize(("mode", "begun"), [("fast", ["p1__n1", "p1__n2"]), ("slow", ["p1__n1"])])
+def test_a_decision_about_parameters_is_taken_before_anything_begins(mode: str, begun: list[str]) -> None:
+    """In a capability that is called with literals it reads nothing any more."""
+    known = world()
+    done(known, "run_1")
+    literal = {"path": {"type": "literal", "value": "e.md"}}
+    said = whole({"arguments": literal, "condition": [{"node": "p1__d1", "outcome": "true"}]})
+    said["workflow"]["decisions"] = [{"id": "p1__d1", "expression": f"'{mode}' == 'fast'"}]
+    step = known.answer(known.call_of(PREDICT_TOOL), said)
+    assert (outcomes(step), [made.task_id for made in step.calls]) == (["begun"], begun)
+
+
+def test_a_capability_of_which_decisions_leave_nothing_does_not_begin() -> None:
+    known = world()
+    done(known, "run_1")
+    said = whole()
+    for task in said["workflow"]["tasks"]:
+        task["condition"] = [{"node": "p1__d1", "outcome": "true"}]
+    said["workflow"]["decisions"] = [{"id": "p1__d1", "expression": "1 == 2"}]
+    step = known.answer(known.call_of(PREDICT_TOOL), said)
+    assert (outcomes(step), step.calls) == (["not_taken"], ())
+
+
 def test_behind_a_decision_a_call_may_read_nothing_else() -> None:
     known = world()
     done(known, "run_1")
