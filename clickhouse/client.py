@@ -75,8 +75,9 @@ class Limits:
     threads: int = 0
 
     def settings(self) -> dict[str, Any]:
+        own = {"max_threads": self.threads} if self.threads else {}
         return {
-            "max_threads": self.threads,
+            **own,
             "readonly": 1,
             "max_result_rows": self.rows,
             "max_result_bytes": self.result_bytes,

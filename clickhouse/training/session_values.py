@@ -18,7 +18,7 @@ from pml.schemas.errors import QueryError
 # Nobody looks for an argument in a longer one; it is taken as one that is not known.
 VALUE_BYTES_MAX = 65_536
 RUNS_MAX = 20_000
-LIMITS = Limits(rows=RUNS_MAX, time_s=120, result_bytes=512 << 20, threads=1)
+LIMITS = Limits(rows=RUNS_MAX, time_s=120, result_bytes=512 << 20)
 # Codes of ClickHouse: the memory of a query, the bytes of a result.
 TOO_MUCH = frozenset({241, 396})
 

@@ -6,15 +6,19 @@ seen, as of every learner.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
+
+import numpy as np
 
 from pml.processors.learning.argument_sources import ArgumentSources
 from pml.processors.learning.learners import BASELINES
 from pml.processors.learning.model import NextModel, fitted
 from pml.processors.learning.recall import Recall
 from pml.processors.learning.sessions import Sessions
-from pml.processors.learning.training import Verdict, judged_and_chosen
-from pml.processors.memory.embedding import Embedding
+from pml.processors.learning.training import judged_and_chosen
+from pml.processors.memory.embedding import Embedding, Vectors
 
 # What counts where no baseline can be judged: there is one session, or all are alike.
 FIRST: Final = "discounting"
@@ -26,22 +30,43 @@ def counted(sessions: Sessions, embedding: Embedding, arguments: ArgumentSources
 
     Args:
         sessions: at least one of them goes on after its first element.
+        embedding: makes the points of texts.
         arguments: what was learned of values in the same sessions.
     """
-    verdict = _verdict(sessions, embedding)
-    return fitted(
+    remembered = _Remembered(embedding)
+    verdict = None
+    if len(np.unique(sessions.traces.groups)) > 1:
+        verdict = judged_and_chosen(sessions, remembered, SEED, learners=BASELINES)
+    found = fitted(
         sessions,
-        embedding,
+        remembered,
         SEED,
         FIRST if verdict is None else verdict.choice.serves,
         calibration=None if verdict is None else verdict.calibrated.calibration,
         arguments=arguments,
         recall=Recall.fit(sessions),
     )
+    return replace(found, embedding=embedding)
 
 
-def _verdict(sessions: Sessions, embedding: Embedding) -> Verdict | None:
-    try:
-        return judged_and_chosen(sessions, embedding, SEED, learners=BASELINES)
-    except ValueError:
-        return None  # nothing is unlike what was seen, or nothing was named in any question
+class _Remembered:
+    """An embedding whose points are kept while one count lasts: each fold asks for the same texts."""
+
+    def __init__(self, embedding: Embedding) -> None:
+        self._embedding = embedding
+        self._points: dict[str, Vectors] = {}
+
+    @property
+    def name(self) -> str:
+        return self._embedding.name
+
+    @property
+    def dimensions(self) -> int:
+        return self._embedding.dimensions
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        new = [text for text in dict.fromkeys(texts) if text not in self._points]
+        if new:
+            self._points.update(zip(new, self._embedding.embed(new), strict=True))
+        points = [self._points[text] for text in texts]
+        return np.array(points, dtype=np.float32).reshape(len(points), self.dimensions)

@@ -135,7 +135,7 @@ def train(
             json=json,
         )
     elif asked.of_data_sets:
-        asked.check_of_data_sets()
+        asked.check_of_data_sets(promote)
         _judge_sets(load_settings(), Path(data), seed, with_attention=with_attention, as_json=json)
     else:
         _kept(load_settings(), asked, plot, promote=asked.promotes(promote), as_json=json)
@@ -164,7 +164,7 @@ class _Asked:
         """A file has no values: what is learned of it names no arguments, so nothing would begin."""
         return self.data == STORE if wanted is None else wanted
 
-    def check_of_data_sets(self) -> None:
+    def check_of_data_sets(self, promote: bool | None) -> None:
         """
         Raises:
             typer.BadParameter: an option that says nothing about data sets.
@@ -177,6 +177,7 @@ class _Asked:
             "--split": self.split != "groups",
             "--learner": self.learner is not None,
             "--plot": self.drawn,
+            "--promote": bool(promote),
         }
         if named := [name for name, is_given in given.items() if is_given]:
             raise typer.BadParameter(

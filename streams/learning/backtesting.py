@@ -162,10 +162,11 @@ def run_backtest(
     made_at, tenant = manifest["created_at"], tenant_of(manifest)
     since, until = wanted.since or made_at, wanted.until or LATEST
     stretch = Stretch(tenant, since, until)
+    counted = 0 if wanted.held_out is not None else count_runs(store, stretch)
     sessions = read_played_sessions(store, stretch, wanted.held_out)
     if not sessions:
         raise NothingToReplay(_nothing(wanted, made_at))
-    left_out = 0 if wanted.held_out is not None else count_runs(store, stretch) - sum(map(len, sessions))
+    left_out = counted - sum(map(len, sessions)) if wanted.held_out is None else 0
     if wanted.held_out is not None or left_out > 0:
         since = to_rfc3339(min(session[0].started_ms for session in sessions))
     catalog = _catalog(settings, records)

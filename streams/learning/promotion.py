@@ -54,8 +54,8 @@ async def promote(settings: Settings, model_id: str, principal: str) -> ModelRec
         BrokerUnavailable: the broker does not answer.
         ModelsBusy: somebody else is letting models serve.
     """
-    manifest = await asyncio.to_thread(read_sound, settings.models_folder, model_id)
     async with one_at_a_time(settings):
+        manifest = await asyncio.to_thread(read_sound, settings.models_folder, model_id)
         before = promoted_of(await read_catalog(settings), tenant_of(manifest))
         return await promote_after(settings, manifest, principal, before)
 

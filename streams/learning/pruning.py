@@ -43,8 +43,8 @@ def _pruned(folder: Path, tenant: str, keep: int, serving: ModelRecord | None) -
 
 
 def _remove(folder: Path, model_id: str) -> None:
-    """The manifest goes first: without it no model is there, whatever else is left."""
-    for file in (manifest_file, backtest_file, arrays_file):
+    """The manifest goes last: who could not remove all finds the model again, and tries again."""
+    for file in (backtest_file, arrays_file, manifest_file):
         place = file(folder, model_id)
         try:
             place.unlink(missing_ok=True)

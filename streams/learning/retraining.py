@@ -234,8 +234,8 @@ async def publish_earned(settings: Settings, manifest: Manifest, principal: str)
         ModelsBusy: somebody else is letting models serve.
     """
     model_id = manifest["model_id"]
-    sound = await asyncio.to_thread(read_sound, settings.models_folder, model_id)
     async with one_at_a_time(settings):
+        sound = await asyncio.to_thread(read_sound, settings.models_folder, model_id)
         now = promoted_of(await read_catalog(settings), tenant_of(manifest))
         against = _against(model_id, now)
         if against is not None:

@@ -96,6 +96,9 @@ class SessionsReplay:
             "not folded",
             self._begun_before,
         )
+        self.comparison.remark(
+            "{} live definitions are of runs that the source does not have", len(self._definitions)
+        )
         self.comparison.remark("{} states found no room and were not folded on", self._forgotten)
 
     def _compare(self, entry: LogEntry, session: Session) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from pml.processors.learning.counting import FIRST, counted
 from pml.processors.learning.known_sessions import KnownSession, as_sequences
 from pml.processors.learning.scene import Past
-from pml.processors.memory.embedding import HashedNgrams
+from pml.processors.memory.embedding import HashedNgrams, Vectors
 
 EMBEDDING = HashedNgrams()
 
@@ -54,6 +56,20 @@ def test_sessions_that_are_all_alike_are_counted_and_recalled() -> None:
     assert (found.learner, found.calibration) == (FIRST, None)
     assert found.candidates(["s:list"], "")[0].confidence > 0.95
     assert all(each.confidence < 0.05 for each in found.candidates(["s:list", "s:read", "s:write"], ""))
+
+
+def test_each_text_is_embedded_once() -> None:
+    class Watched(HashedNgrams):
+        def embed(self, texts: Sequence[str]) -> Vectors:
+            asked.extend(texts)
+            return super().embed(texts)
+
+    asked: list[str] = []
+    told = [session(number, "s:list", "s:read", text=f"plan {number}", note=number) for number in range(12)]
+    watched, plain = (counted(as_sequences(told, {}), each) for each in (Watched(), EMBEDDING))
+    assert sorted(asked) == sorted(set(asked))
+    for text in ("", "plan 3", "plan 99"):
+        assert watched.candidates(["s:list"], text) == plain.candidates(["s:list"], text)
 
 
 def test_of_one_session_what_is_counted_serves() -> None:
