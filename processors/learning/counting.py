@@ -29,7 +29,7 @@ def counted(sessions: Sessions, embedding: Embedding, arguments: ArgumentSources
     """A model of these sessions by whichever baseline was right most often, as sure as it was right.
 
     Args:
-        sessions: at least one of them goes on after its first element.
+        sessions: at least one of them goes on after its first element, and none is empty.
         embedding: makes the points of texts.
         arguments: what was learned of values in the same sessions.
     """

@@ -17,8 +17,10 @@ from pml.processors.speculation.guard import Refusal, grant, may_be_early, may_r
 from pml.processors.speculation.played import PlayedCall, PlayedRun
 from pml.processors.workflow.arguments import Resolved, Values, resolve_strictly
 from pml.processors.workflow.catalog import Catalog
+from pml.processors.workflow.check import check_prediction
 from pml.processors.workflow.graph import Graph, Node, build
 from pml.schemas.canonical import canonical_json
+from pml.schemas.errors import WorkflowInvalid
 from pml.schemas.prediction import HISTORY_MOST, VALUES_MOST, PastElement, PredictAnswer, PredictRequest
 from pml.schemas.workflow import Workflow
 
@@ -155,7 +157,14 @@ class _Told:
 
     @classmethod
     def of(cls, answer: PredictAnswer) -> _Told:
-        return cls(answer, build(answer.workflow or Workflow()))
+        """Of an answer whose calls have no order the pipeline takes nothing."""
+        workflow = answer.workflow or Workflow()
+        try:
+            if answer.workflow is not None:
+                check_prediction(workflow)
+        except WorkflowInvalid:
+            return cls(answer.model_copy(update={"candidates": ()}), build(Workflow()))
+        return cls(answer, build(workflow))
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pml.processors.workflow import conditions, references
@@ -18,6 +18,7 @@ from pml.schemas.workflow import (
     LAYER_TASKS_MAX,
     TASKS_MAX,
     Argument,
+    Decision,
     Expression,
     ListOf,
     ObjectOf,
@@ -94,9 +95,30 @@ def check_calls(workflow: Workflow, servers: Mapping[str, ServerTools], before: 
     _check_shape(workflow, len(before.nodes))
     _check_secrets(workflow)
     _check_expressions(workflow)
-    _check_names(workflow, frozenset(before.nodes), frozenset(before.decisions))
+    _check_names(workflow, frozenset(before.nodes), frozenset(before.decisions), constants=True)
     _check_tools(workflow, servers)
     _check_order(workflow, frozenset(before.nodes))
+
+
+def check_written(decisions: Iterable[Decision]) -> None:
+    """See that each decision that somebody wrote reads something, where they are checked once more when
+    capabilities have become tasks.
+
+    Raises:
+        WorkflowInvalid: BAD_EXPRESSION, one reads nothing.
+    """
+    for item in decisions:
+        try:
+            reads = conditions.nodes_of(item.expression)
+        except conditions.ConditionError:
+            continue  # said when it is checked with all others
+        if not reads:
+            raise _reads_nothing(item)
+
+
+def _reads_nothing(item: Decision) -> WorkflowInvalid:
+    message = f"decision {item.id} reads no task's result and nothing of args: {item.expression!r}"
+    return WorkflowInvalid("BAD_EXPRESSION", message, node=item.id)
 
 
 def check_prediction(workflow: Workflow) -> None:
@@ -252,11 +274,7 @@ def _check_names(
         reads = conditions.nodes_of(item.expression)
         _known("MISSING_DEPENDENCY", f"decision {item.id} reads", reads - tasks - {conditions.CONTEXT})
         if not (reads or constants):
-            raise WorkflowInvalid(
-                "BAD_EXPRESSION",
-                f"decision {item.id} reads no task's result and nothing of args: {item.expression!r}",
-                node=item.id,
-            )
+            raise _reads_nothing(item)
     for task in workflow.tasks:
         _check_outcomes(task)
         _known(

@@ -73,7 +73,7 @@ def supersede(draft: Draft, run: Run) -> None:
 
 def _running(draft: Draft, run: Run) -> list[Speculation]:
     """What was predicted before a run began, has no result yet, and nobody asked for: no task has joined it,
-    and it goes on with no result that was taken since."""
+    and it goes on with no result that was taken."""
     entries = draft.session.speculations
     found = [
         entry
@@ -84,31 +84,35 @@ def _running(draft: Draft, run: Run) -> list[Speculation]:
     if not found:
         return []
     joined = joined_calls(draft.session)
+    taken = joined | _taken(draft, run)
     return [
         entry
         for entry in found
-        if entry.call.call_id not in joined
-        and not _goes_on_with(entry, entries, joined | _taken(draft, run, entry))
+        if entry.call.call_id not in joined and not _goes_on_with(entry, entries, taken)
     ]
 
 
-def _taken(draft: Draft, run: Run, entry: Speculation) -> set[str]:
-    """The calls whose results served this run, or another that still runs and began since the entry did: what
-    had been of use before says nothing about what was begun with it later."""
-    since = entry.call.started_ms
-    runs = [run, *(each for each in draft.runs if each.live and each.started_ms >= since)]
+def _taken(draft: Draft, run: Run) -> set[str]:
+    """The calls whose results served this run, or another that still runs: what had been of use before says
+    nothing about what was begun with it later."""
+    runs = [run, *(each for each in draft.runs if each.live)]
     served = {task.serves for each in runs for task in each.tasks.values()}
     entries = draft.session.speculations.items()
     return {call_id for call_id, each in entries if each.call.started_seq in served}
 
 
 def _goes_on_with(entry: Speculation, entries: Mapping[str, Speculation], taken: Collection[str]) -> bool:
-    """Whether its arguments are from one of these calls, through others too."""
-    return any(
-        source.call_id in taken
-        or (source.call_id in entries and _goes_on_with(entries[source.call_id], entries, taken))
-        for source in entry.sources
-    )
+    """Whether its arguments are from one of these calls, through others too; each is looked at once."""
+    seen: set[str] = set()
+    waiting = [source.call_id for source in entry.sources]
+    while waiting:
+        call_id = waiting.pop()
+        if call_id in taken:
+            return True
+        if call_id not in seen and call_id in entries:
+            seen.add(call_id)
+            waiting += [source.call_id for source in entries[call_id].sources]
+    return False
 
 
 def _answer(outcome: CallEnded) -> PredictAnswer | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pml.processors.capabilities.identity import workflow_capability_id
 from pml.processors.workflow.beforehand import begin
-from pml.processors.workflow.check import checked_graph
+from pml.processors.workflow.check import check_written, checked_graph
 from pml.processors.workflow.definitions import (
     DEFINITION_BYTES_MAX,
     safe_definition,
@@ -134,6 +134,7 @@ def _workflow(data: RunStart) -> Workflow:
         WorkflowInvalid: there is none of them.
     """
     if data.workflow is not None and data.workflow.calls_capabilities:
+        check_written(data.workflow.decisions)
         return data.workflow.model_copy(update={"tasks": (), "decisions": (), "result": None})
     if data.workflow is not None:
         return _with_tasks(data.workflow)

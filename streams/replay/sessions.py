@@ -96,9 +96,7 @@ class SessionsReplay:
             "not folded",
             self._begun_before,
         )
-        self.comparison.remark(
-            "{} live definitions are of runs that the source does not have", len(self._definitions)
-        )
+        self.comparison.remark("{} live definitions are of runs that were not folded", len(self._definitions))
         self.comparison.remark("{} states found no room and were not folded on", self._forgotten)
 
     def _compare(self, entry: LogEntry, session: Session) -> None:
@@ -119,8 +117,11 @@ class SessionsReplay:
             return
         life = Life(session_key(*entry.session), event.epoch)
         found = self._definitions.pop(definition_key(entry.partition, life, name), None)
+        if found is None:
+            return
+        self.comparison.compared += 1
         expected = definition_record(event)
-        if found is not None and found != expected:
+        if found != expected:
             self.comparison.differs(entry.place, "definition", expected, found)
 
     def _keep(self, name: LifeName, session: Session) -> None:

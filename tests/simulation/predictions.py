@@ -55,17 +55,32 @@ def _candidate(
     one of some numbers. Some of what follows runs only if a result says so.
     """
     tool, arguments, likelihoods = call
-    given = {key: LiteralValue(value=value) for key, value in arguments.items()}
-    tasks, decisions = [Task(id=name, tool=tool, arguments=given)], []
-    while len(tasks) < _DEEPEST and random.random() < 0.4:
-        found = {"path": Reference(expression=f"{tasks[-1].id}.first")}
-        conditions: tuple[Condition, ...] = ()
-        task_id = f"{name}__n{len(tasks) + 1}"
-        if random.random() < 0.3:
-            read = f"{random.choice(tasks).id}.kind == 'even'"
-            decisions.append(Decision(id=f"{task_id}_d", expression=read))
-            conditions = (Condition(node=f"{task_id}_d", outcome=random.choice(["true", "false"])),)
-        tasks.append(Task(id=task_id, tool=random.choice(_GUESSED), arguments=found, condition=conditions))
+    tasks: list[Task] = []
+    decisions: list[Decision] = []
+    while not tasks or (len(tasks) < _DEEPEST and random.random() < 0.4):
+        task_id = f"{name}__n{len(tasks) + 1}" if tasks else name
+        given = {key: LiteralValue(value=value) for key, value in arguments.items()}
+        found = {"path": Reference(expression=f"{tasks[-1].id}.first")} if tasks else given
+        tasks.append(
+            Task(
+                id=task_id,
+                tool=random.choice(_GUESSED) if tasks else tool,
+                arguments=found,
+                condition=_condition(f"{task_id}_d", tasks, decisions, random),
+            )
+        )
     sure = random.choice(likelihoods)
     told = Predicted(name=tool, likelihood=sure, confidence=sure, tasks=tuple(task.id for task in tasks))
     return tuple(tasks), tuple(decisions), told
+
+
+def _condition(
+    name: str, before: Sequence[Task], decisions: list[Decision], random: Random
+) -> tuple[Condition, ...]:
+    """Now and then one: about a result of a call before, or about a literal in place of a parameter."""
+    if random.random() >= 0.3:
+        return ()
+    literals = f"'{random.choice(['even', 'odd'])}' == 'even'"
+    read = f"{random.choice(before).id}.kind == 'even'" if before and random.random() < 0.7 else literals
+    decisions.append(Decision(id=name, expression=read))
+    return (Condition(node=name, outcome=random.choice(["true", "false"])),)

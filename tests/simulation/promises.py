@@ -39,7 +39,8 @@ class _Told:
     def waited(self, task_id: str) -> list[str]:
         """The tasks that one waits for, ascending: those it names or reads, or whose results decide on it."""
         task = self.tasks[task_id]
-        decided = {self.decisions[each["node"]].partition(".")[0] for each in task.get("condition") or ()}
+        decisions = [self.decisions[each["node"]] for each in task.get("condition") or ()]
+        decided = {each.partition(".")[0] for each in decisions if not each.startswith("'")}
         return sorted(_references(task["arguments"]) | decided | set(task.get("depends_on") or ()))
 
 
@@ -70,7 +71,7 @@ class Promises:
     eligible: Counter[str] = field(default_factory=Counter)
     asked: set[tuple[str, str, str]] = field(default_factory=set)
     declared: dict[str, tuple[float, Event]] = field(default_factory=dict)
-    _used_ms: dict[tuple[bytes, int, int], float] = field(default_factory=dict)
+    _used: dict[tuple[bytes, int, int], tuple[int, str]] = field(default_factory=dict)
     _asked: dict[tuple[bytes, str, str], tuple[float, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -88,7 +89,8 @@ class Promises:
         elif event.type == "task.started":
             self._asked[event_key(event), event.run_id or "", _task_id(event)] = now_s, occurred_ms(event)
             if event.data.serves is not None:  # type: ignore[attr-defined]
-                self._used_ms[event_key(event), event.epoch, event.data.serves] = occurred_ms(event)  # type: ignore[attr-defined]
+                place = event_key(event), event.epoch, event.data.serves  # type: ignore[attr-defined]
+                self._used[place] = occurred_ms(event), event.run_id or ""
             self._called(life, before, event)
         elif event.type == "run.started":
             self._begins(before, event)
@@ -136,7 +138,7 @@ class Promises:
 
     def _begins(self, before: Session, event: Event) -> None:
         """A run that completed without what was predicted before it, and runs still, has shown that it was
-        wrong, unless a result that it goes on with was taken since it began."""
+        wrong, unless a result that it goes on with was taken since it began, or by a run that still runs."""
         entries, joined = before.speculations, joined_calls(before)
         key = event_key(event)
 
@@ -144,8 +146,10 @@ class Promises:
             found = entries.get(call_id)
             if call_id in joined or found is None:
                 return call_id in joined
-            used_ms = self._used_ms.get((key, event.epoch, found.call.started_seq), -1)
-            return used_ms >= since_ms or any(taken(each.call_id, since_ms) for each in found.sources)
+            used_ms, run_id = self._used.get((key, event.epoch, found.call.started_seq), (-1, ""))
+            user = before.runs.get(run_id)
+            used = used_ms >= since_ms or (user is not None and user.live)
+            return used or any(taken(each.call_id, since_ms) for each in found.sources)
 
         ended_ms = [run.started_ms for run in before.runs.values() if run.status == "completed"]
         waiting = [
@@ -406,9 +410,12 @@ class Promises:
         told = self._told(data)
         sources = self._read(told, data, session)
         for condition in told.tasks[data.task_id].get("condition") or ():
-            name, _, asked = told.decisions[condition["node"]].partition(".")
-            field_, _, value = asked.partition(" == ")
-            found = self._field(sources, name, field_) == value.strip("'")
+            left, _, right = told.decisions[condition["node"]].partition(" == ")
+            name, _, field_ = left.partition(".")
+            value = left if left.startswith("'") else self._field(sources, name, field_)
+            if value is _NOTHING:
+                return False
+            found = value in (right, right.strip("'"))
             if condition["outcome"] != ("true" if found else "false"):
                 return False
         return True

@@ -224,6 +224,13 @@ def test_a_decision_about_parameters_is_taken_before_anything_begins(mode: str, 
     assert (found.total.begun, found.total.hits, found.unknown) == (begun, begun, 0)
 
 
+def test_of_an_answer_whose_calls_have_no_order_nothing_begins() -> None:
+    said = whole().model_dump(mode="json")
+    said["workflow"]["tasks"][0]["depends_on"] = ["n2"]
+    found = goes_on_with(said)
+    assert (found.total.begun, found.asked, found.withheld) == (0, 3, {})
+
+
 def test_what_a_capability_begins_with_twice_begins_once() -> None:
     runs = played([Turn(READ, "a.md", 0, 80), Turn(READ, "b.md", 100, 80)])
     terms = Terms(THRESHOLD, BUDGETS["low"], catalog(), {})

@@ -617,6 +617,33 @@ def test_what_goes_on_with_a_result_of_old_use_is_wrong_when_the_next_run_begins
     assert (ended.task_id, ended.reason) == ("p1__n2", "unused")
 
 
+def test_each_source_of_what_still_runs_is_looked_at_once() -> None:
+    """Layers of four, each of which reads all of the layer before: ways through them double and double."""
+    known = world(budget_name="high")
+    done(known, "run_1")
+    layers, wide = 12, 4
+    tasks = [
+        {
+            "id": f"p{layer:02}_{number}",
+            "tool": "files:read_file",
+            "arguments": {"path": f"{layer}/{number}.md"},
+            "depends_on": [f"p{layer - 1:02}_{each}" for each in range(wide)] if layer else [],
+        }
+        for layer in range(layers)
+        for number in range(wide)
+    ]
+    rates = {"likelihood": 0.95, "confidence": 0.95}
+    told = {"name": "cap_1", **rates, "tasks": [each["id"] for each in tasks]}
+    answer = {"learner": "markov_1", "candidates": [told], "workflow": {"tasks": tasks}}
+    known.answer(known.call_of(PREDICT_TOOL), answer)
+    for made in tasks[:-wide]:
+        known.answer(known.call_of(made["id"]), {"text": "x"})
+    known.time_ms += 10
+    step = call(known, "run_2", "d.md", tool="files:list_dir")
+    ended = [event.data for event in step.events if event.type == "speculation.ended"]
+    assert [each.reason for each in ended] == ["unused"] * wide
+
+
 def test_a_capability_goes_on_while_what_it_began_with_long_ago_is_taken() -> None:
     """Its second result comes from its first, and its third call from the second."""
     known = world()

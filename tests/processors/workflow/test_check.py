@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pml.processors.workflow.check import Kept, check_plan, checked_graph
+from pml.processors.workflow.check import Kept, check_calls, check_plan, check_prediction, checked_graph
 from pml.schemas.catalog import ServerTools, Tool
 from pml.schemas.errors import WorkflowInvalid
 from pml.schemas.workflow import Workflow
@@ -140,6 +140,16 @@ def test_a_decision_may_read_the_context_alone() -> None:
 
     assert graph.layers == (("a", "b"),)
     assert graph.decisions["d"].references == frozenset()
+
+
+def test_in_what_became_of_capabilities_a_decision_may_read_nothing() -> None:
+    """They were called with literals, and decide about a parameter."""
+    workflow = Workflow.model_validate({"tasks": [task("b", **ASKS)], **decision("'fast' == 'fast'")})
+    assert checked_graph(workflow, SERVERS, constants=True).layers == (("b",),)
+    check_calls(workflow, SERVERS, check([A]))
+    check_prediction(workflow)
+    with pytest.raises(WorkflowInvalid, match="reads no task's result"):
+        checked_graph(workflow, SERVERS)
 
 
 def test_a_task_that_is_called_args_is_read_as_a_task() -> None:

@@ -75,3 +75,20 @@ def test_a_session_that_remembers_no_more_runs_may_still_take_one_up_again() -> 
     world.answer(world.call_of("a"), code="NOT_FOUND")
     assert data_of(world.start(WORKFLOW, "run_2"), "command.rejected").error["code"] == "SESSION_FULL"
     assert data_of(world.send("run.retry"), "run.retried").task_ids == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("expression", "rejected"), [("'c1.count' == 'x'", True), ("c1.count == 'x'", False)]
+)
+def test_a_decision_that_reads_nothing_is_refused_beside_a_capability_too(
+    expression: str, rejected: bool
+) -> None:
+    """What a capability decides about its parameters is checked when it has become tasks, and may."""
+    tasks = [
+        {"id": "c1", "capability": "peek"},
+        task("n2", "1", condition={"node": "d1", "outcome": "true"}),
+    ]
+    step = SessionWorld().start({"tasks": tasks, "decisions": [{"id": "d1", "expression": expression}]})
+    assert (step.events[0].type == "command.rejected") == rejected
+    if rejected:
+        assert data_of(step, "command.rejected").error["code"] == "BAD_EXPRESSION"

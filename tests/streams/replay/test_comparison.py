@@ -124,7 +124,7 @@ def test_an_altered_definition_is_named() -> None:
         replay.finish()
         first = replay.comparison.first
         assert (None if first is None else first.field) == fields
-        assert replay.comparison.notes == ["1 live definitions are of runs that the source does not have"]
+        assert replay.comparison.notes == ["1 live definitions are of runs that were not folded"]
     assert first is not None
     assert (first.offset, first.key) == (FIRST, event_id("local", SESSION, FIRST, 0))
 
