@@ -72,6 +72,7 @@ class Promises:
     asked: set[tuple[str, str, str]] = field(default_factory=set)
     declared: dict[str, tuple[float, Event]] = field(default_factory=dict)
     _used: dict[tuple[bytes, int, int], tuple[int, str]] = field(default_factory=dict)
+    _seen: dict[tuple[str, str, int], dict[str, Speculation]] = field(default_factory=dict)
     _asked: dict[tuple[bytes, str, str], tuple[float, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -430,8 +431,12 @@ class Promises:
         )
 
     def _read(self, told: _Told, data: Any, session: Session) -> Sources:
-        """The results that a call was begun with, by task; none that is not of that task."""
-        entries = session.speculations
+        """The results that a call was begun with, by task; none that is not of that task.
+
+        What those were begun with may be gone by now: it is remembered from when they began.
+        """
+        entries = self._seen.setdefault((session.tenant, session.session_id, session.epoch), {})
+        entries |= session.speculations
         found = zip(told.waited(data.task_id), data.sources or (), strict=True)
         named = ((name, entries.get(call_id)) for name, call_id in found)
         return {
