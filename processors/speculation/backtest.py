@@ -371,7 +371,7 @@ class _Session:
             most: how many calls may begin behind those that wait; None: all begin later, when others ended.
 
         Returns:
-            What began behind others.
+            What began.
         """
         results: dict[str, Any] = {}
         closed: set[str] = set()
@@ -383,7 +383,7 @@ class _Session:
             if node.id not in first and (call.key in known or call.key in later):
                 gave = self._gave(call.key, coming)
             elif node.id in first or self._has_room(most, len(later)):
-                later |= {call.key} - {each.key for each in first.values()}
+                later.add(call.key)
                 made = coming.taken(call)
                 self._count(call, made, coming)
                 gave = None if made is None else made.result

@@ -318,11 +318,8 @@ def _ready(
 
 
 def _same_of(entries: Iterable[Speculation], prepared: Prepared) -> Speculation | None:
-    return next((entry for entry in entries if _is(entry, prepared)), None)
-
-
-def _is(entry: Speculation, prepared: Prepared) -> bool:
-    return (entry.tool, entry.call.arguments_hash) == _same(prepared)
+    same = _same(prepared)
+    return next((entry for entry in entries if (entry.tool, entry.call.arguments_hash) == same), None)
 
 
 def _sources(draft: Draft, node: Node, begun: Mapping[str, Speculation]) -> tuple[Source, ...] | None:

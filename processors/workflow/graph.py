@@ -73,21 +73,23 @@ class Graph:
         outcomes = {condition.outcome for condition in named if condition.node == decision_id}
         return frozenset(outcomes - {OTHERWISE})
 
+    def takes(self, decision_id: str, taken: str, outcome: str) -> bool:
+        """Whether a decision that came to `taken` opens the branch with this outcome."""
+        return taken == outcome if outcome != OTHERWISE else taken not in self.outcomes_of(decision_id)
+
     def opens(self, task_id: str, results: Mapping[str, Any]) -> bool:
         """Whether decisions that were taken with these results would let a task run; not where one has no
         certain value, which would fail it."""
-        return all(self._takes(condition, results) for condition in self.nodes[task_id].conditions)
+        return all(self._opens(condition, results) for condition in self.nodes[task_id].conditions)
 
-    def _takes(self, condition: Condition, results: Mapping[str, Any]) -> bool:
+    def _opens(self, condition: Condition, results: Mapping[str, Any]) -> bool:
         decision = self.decisions[condition.node]
         read = {name: results[name] for name in decision.references if name in results}
         try:
-            outcome = conditions.outcome(decision.expression, read)
+            taken = conditions.outcome(decision.expression, read)
         except conditions.ConditionError:
             return False
-        if condition.outcome == OTHERWISE:
-            return outcome not in self.outcomes_of(condition.node)
-        return outcome == condition.outcome
+        return self.takes(condition.node, taken, condition.outcome)
 
 
 class Deferred(Graph):

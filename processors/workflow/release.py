@@ -9,7 +9,7 @@ from pml.processors.workflow.calls import Wanted, call_run
 from pml.processors.workflow.consent import ask, given, word_for
 from pml.processors.workflow.draft import Draft
 from pml.processors.workflow.evolve import joined_calls
-from pml.processors.workflow.graph import OTHERWISE, Node
+from pml.processors.workflow.graph import Node
 from pml.processors.workflow.inquiries import give_up_overtaken_inquiries
 from pml.processors.workflow.plans import score_overtaken
 from pml.processors.workflow.preparation import Prepared, Unprepared, prepare, started_fields, ttl_ms
@@ -70,11 +70,8 @@ def skip_reason(run: Run, node: Node) -> SkipReason | None:
 
 def takes(run: Run, decision_id: str, outcome: str) -> bool:
     """Whether a decision that was taken opens the branch with this outcome."""
-    taken = run.decisions[decision_id]
-    if outcome != OTHERWISE:
-        return taken == outcome
     assert run.graph is not None
-    return taken not in run.graph.outcomes_of(decision_id)
+    return run.graph.takes(decision_id, run.decisions[decision_id], outcome)
 
 
 def broken_condition(run: Run, node: Node) -> CallError | None:

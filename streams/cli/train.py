@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pml.streams.settings import Settings
 
 STORE = "clickhouse"
+# That of `pml.streams.learning.training`, which takes a second to import.
 TEST_SHARE = 0.2
 # Those of `pml.processors.learning.learners`, which takes a second to import.
 Learner = Literal[
@@ -119,9 +120,8 @@ def train(
     asked = _Asked(
         data, span, tenant, seed, test, split, learner, with_attention, outcome_score, drawn=plot is not None
     )
-    limits = {"every": every, "new_traces": new_traces, "memory_mb": memory_mb, "time_limit": time_limit}
-    limits |= {"keep": keep}
-    only_with("--watch", watch, **limits)
+    limits = {"memory_mb": memory_mb, "time_limit": time_limit, "keep": keep}
+    only_with("--watch", watch, every=every, new_traces=new_traces, **limits)
     if outcome_score is not None:
         _check_outcome(outcome_score, data)
     if watch:

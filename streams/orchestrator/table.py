@@ -102,7 +102,7 @@ class PartitionTable:
         prefix = partition_prefix(self._number) + b"session/"
         for key, value in self._store.items():
             if key.startswith(prefix):
-                yield _life(key), value
+                yield life_of(key), value
 
     def session(self, session: bytes, stored: Stored) -> Session | None:
         """The state in a record; None where a definition that it names is missing."""
@@ -116,7 +116,7 @@ class PartitionTable:
     def definitions(self, lives: set[Life]) -> list[bytes]:
         """The keys of the definitions that belong to these lives."""
         prefix = partition_prefix(self._number) + b"definition/"
-        return [key for key in self._store if key.startswith(prefix) and _life(key) in lives]
+        return [key for key in self._store if key.startswith(prefix) and life_of(key) in lives]
 
     def apply(self, changes: Mapping[bytes, bytes | None]) -> None:
         """Take over what the changelog holds now."""
@@ -158,7 +158,8 @@ def is_definition(key: bytes) -> bool:
     return key[5:17] == b"/definition/"
 
 
-def _life(key: bytes) -> Life:
+def life_of(key: bytes) -> Life:
+    """The life that the key of a control record or of a definition is of."""
     _, _, epoch, tenant, session = key.split(b"/")[:5]
     return Life(tenant + b"/" + session, int(epoch))
 
@@ -192,7 +193,7 @@ def read_stored(epoch: int, value: bytes) -> Stored:
 
 def stored_among(changes: Mapping[bytes, bytes | None]) -> dict[bytes, Stored]:
     """The states among records of the table, by session."""
-    states = ((_life(key), value) for key, value in changes.items() if value and is_session(key))
+    states = ((life_of(key), value) for key, value in changes.items() if value and is_session(key))
     return {life.session: read_stored(life.epoch, value) for life, value in states}
 
 

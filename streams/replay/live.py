@@ -12,7 +12,7 @@ from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.compacted import newest_values
 from pml.streams.connection import client_options
 from pml.streams.orchestrator.table import NAME as SESSIONS
-from pml.streams.orchestrator.table import is_definition, is_session, partition_prefix
+from pml.streams.orchestrator.table import is_definition, is_session, life_of, partition_prefix
 from pml.streams.projections.table import changelog_topic, partition_of
 from pml.streams.projections.thresholds.table import changelog_topic as learned_changelog
 from pml.streams.reachability import broker_errors
@@ -40,11 +40,12 @@ async def live_sessions(settings: Settings, session: tuple[str, str] | None = No
         BrokerUnavailable: no broker answers.
     """
     values = await _newest(settings, f"{settings.group('orchestrator')}-{SESSIONS}-changelog")
-    named = b"" if session is None else b"/" + session_key(*session) + b"/"
+    only = None if session is None else session_key(*session)
     return {
         key: value
         for key, value in values.items()
-        if (is_session(key) or is_definition(key)) and named in key + b"/"
+        if is_session(key) or is_definition(key)
+        if only is None or life_of(key).session == only
     }
 
 

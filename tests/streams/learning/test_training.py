@@ -21,6 +21,7 @@ from pml.processors.learning.training import Split
 from pml.processors.memory.embedding import HashedNgrams
 from pml.schemas.errors import ConfigurationError
 from pml.schemas.prediction import PredictRequest
+from pml.streams.cli import train as cli_train
 from pml.streams.cli.train import Learner
 from pml.streams.cli.train_report import print_manifest
 from pml.streams.learning import artefacts
@@ -31,7 +32,7 @@ from pml.streams.learning.phases import Phases
 from pml.streams.learning.serving import Served, answered
 from pml.streams.learning.set_table import judge_sets
 from pml.streams.learning.sources import Known, from_file
-from pml.streams.learning.training import NothingToLearn, Wish, learned_values, train
+from pml.streams.learning.training import TEST_SHARE, NothingToLearn, Wish, learned_values, train
 from tests.streams.learning.exported import PATTERNS, write_export
 from tests.streams.learning.recorded_sets import row, written
 
@@ -195,6 +196,7 @@ def test_the_attention_model_is_compared_where_it_is_asked_for(
 
 def test_the_command_line_names_every_learner() -> None:
     assert set(get_args(Learner)) == set(LEARNERS)
+    assert cli_train.TEST_SHARE == TEST_SHARE
 
 
 def test_nothing_is_looked_at_where_nothing_is_kept_for_the_end(tmp_path: Path) -> None:
