@@ -11,6 +11,7 @@ from benchmarks.end_to_end.foreseen import Asked, Recorded
 from pml.processors.learning.argument_sources import ArgumentSources
 from pml.processors.learning.choosing import calibrate
 from pml.processors.learning.model import NextModel, fitted
+from pml.processors.learning.recall import Recall
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.training import judged_and_chosen, selected
 from pml.processors.memory.embedding import Embedding
@@ -40,10 +41,11 @@ def models_of(
     training = selected(sessions, rows)
     verdict = judged_and_chosen(training, embedding, seed)
     chosen = Chosen(verdict.choice.baseline, verdict.choice.serves)
+    recall = Recall.fit(training) if verdict.recalls(seed) else None
     models = {}
     for name, learner in ((chosen.baseline, chosen.baseline), (RANKER, LEARNER)):
         calibration = calibrate(verdict.judged, learner).calibration
-        models[name] = fitted(training, embedding, seed, learner, calibration=calibration)
+        models[name] = fitted(training, embedding, seed, learner, calibration=calibration, recall=recall)
     return chosen, models
 
 

@@ -63,10 +63,14 @@ def choose(judged: Judged, seed: int) -> Choice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibrated:
-    """A calibration, and what it does on questions that it had not seen, as JSON-serialisable values."""
+    """A calibration, and what it does on questions that it had not seen, as JSON-serialisable values.
+
+    `unseen`: for each fold what was learned of the others; none where these say nothing.
+    """
 
     calibration: Isotonic
     report: Mapping[str, Any]
+    unseen: Mapping[int, Isotonic]
 
 
 def calibrate(judged: Judged, learner: str) -> Calibrated:
@@ -84,15 +88,15 @@ def calibrate(judged: Judged, learner: str) -> Calibrated:
     """
     found, fold = _with_ends(judged.ways[learner]), np.concatenate((judged.fold, judged.ended_fold))
     first, right = found.scores[:, 0], found.right[:, 0]
+    held = np.unique(fold).tolist()
+    unseen = {each: _fitted(found, fold != each) for each in held if np.any(found.scores[fold != each] > 0)}
     after = first.copy()
-    for held in np.unique(fold):
-        others = fold != held
-        if np.any(found.scores[others] > 0):
-            after[~others] = _fitted(found, others)(first[~others])
-    calibration = _fitted(found, np.ones(len(fold), dtype=np.bool_))
+    for each, calibration in unseen.items():
+        after[fold == each] = calibration(first[fold == each])
+    everything = _fitted(found, np.ones(len(fold), dtype=np.bool_))
     named = first > 0
     report = {"before": _report(first[named], right[named]), "after": _report(after[named], right[named])}
-    return Calibrated(calibration, report)
+    return Calibrated(everything, report, unseen)
 
 
 def _with_ends(found: Scored) -> Scored:

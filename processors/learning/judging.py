@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -13,10 +13,12 @@ from pml.processors.learning.candidates import Candidates, candidates
 from pml.processors.learning.evaluation import Quality, quality
 from pml.processors.learning.intervals import interval, paired_interval, resampled_means
 from pml.processors.learning.learners import ATTENTIVE, USUAL, Given, Learner, asked
+from pml.processors.learning.recall import Recall
 from pml.processors.learning.requests import read_requests
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.splits import folds
-from pml.processors.learning.vocabulary import UNKNOWN
+from pml.processors.learning.traces import Prefixes
+from pml.processors.learning.vocabulary import UNKNOWN, Ids
 from pml.processors.memory.embedding import Embedding
 
 FOLDS = 5
@@ -30,11 +32,13 @@ Learners = Mapping[str, Learner]
 class Scored:
     """What a learner said of each question: `quality` of the candidates, and every candidate's score.
 
-    `scores` float64 and `right` bool, both [questions, places], 0 where nothing is named. `ended` float64
-    [sessions, places]: the scores after a session's last item, where nothing that is named comes.
+    `items` int32 (in the numbers of whoever was asked), `scores` float64 and `right` bool, all [questions,
+    places], 0 where nothing is named. `ended` float64 [sessions, places]: the scores after a session's last
+    item, where nothing that is named comes.
     """
 
     quality: Quality
+    items: Ids
     scores: NDArray[np.float64]
     right: NDArray[np.bool_]
     ended: NDArray[np.float64]
@@ -46,6 +50,8 @@ class Judged:
 
     `clusters` int64 [questions]: the group of each; `fold` int64: who was not asked what it had seen;
     `unseen` bool: what came had never been called by whom the learners saw. `ended_fold` int64 [sessions].
+    `targets` int32: what came; `recalled`: of each question how likely what had recurred in those whom the
+    learners saw comes next (`Recall`), in the same numbers as `Scored.items`; empty where nobody asked.
     """
 
     ways: Mapping[str, Scored]
@@ -53,6 +59,8 @@ class Judged:
     fold: Places
     unseen: NDArray[np.bool_]
     ended_fold: Places
+    targets: Ids
+    recalled: Sequence[Mapping[int, float]]
 
     def __len__(self) -> int:
         return len(self.clusters)
@@ -84,14 +92,63 @@ def judge(
     parts = []
     for held in range(count):
         training, held_out = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
-        parts.append(ask(sessions, training, held_out, embedding, seed=seed, learners=learners, told=told))
+        asking = Asking(sessions, training, held_out, embedding, seed)
+        parts.append(asking.judged(learners, told, recalls=True))
     ways = {name: _joined([part.ways[name] for part in parts]) for name in learners}
-    of = np.repeat(np.arange(count), [len(part) for part in parts])
-    clusters, unseen = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("clusters", "unseen")
+    clusters, unseen, targets = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("clusters", "unseen", "targets")
     )
-    ended = np.repeat(np.arange(count), [len(part.ended_fold) for part in parts])
-    return Judged(ways, clusters, of, unseen, ended)
+    return Judged(
+        ways,
+        clusters,
+        fold=np.repeat(np.arange(count), [len(part) for part in parts]),
+        unseen=unseen,
+        ended_fold=np.repeat(np.arange(count), [len(part.ended_fold) for part in parts]),
+        targets=targets,
+        recalled=[found for part in parts for found in part.recalled],
+    )
+
+
+class Asking:
+    """Some sessions to learn from, others to be asked about, int64 rows both, as who learns knows them."""
+
+    def __init__(
+        self, sessions: Sessions, training: Places, held_out: Places, embedding: Embedding, seed: int
+    ) -> None:
+        known = sessions.asked_about(held_out, training)
+        descriptions = known.described()
+        self._requests = read_requests(known.texts, descriptions, embedding)
+        self._learned = replace(known, traces=known.traces.selected(training))
+        points, contained = embedding.embed(descriptions), known.members()
+        self._given = Given(self._learned.traces, points, self._requests, seed, contained)
+        self._others = known.traces.selected(held_out)
+
+    def judged(self, learners: Learners, told: Told = lambda name: None, *, recalls: bool = False) -> Judged:
+        """Fit each and ask it; `told` is called with each name. `recalls`: ask, too, what recurs."""
+        others, requests = self._others, self._requests
+        places = others.positions()
+        prefixes, targets = others.prefixes(places, requests.points), others.items[places]
+        whole = others.whole(np.flatnonzero(others.lengths > 0), requests.points)
+        ways = {}
+        for name, learner in learners.items():
+            predictor = asked(learner.fit(self._given), requests)
+            ended = candidates(predictor, whole).probabilities
+            ways[name] = replace(scored(candidates(predictor, prefixes), targets), ended=ended)
+            told(name)
+        seen = np.isin(targets, self._given.traces.items) & (targets != UNKNOWN)
+        return Judged(
+            ways,
+            clusters=others.groups[others.owners[places]],
+            fold=np.zeros(len(places), dtype=np.int64),
+            unseen=~seen,
+            ended_fold=np.zeros(len(whole), dtype=np.int64),
+            targets=targets,
+            recalled=self._recalled(prefixes) if recalls else (),
+        )
+
+    def _recalled(self, prefixes: Prefixes) -> list[Mapping[int, float]]:
+        recall = Recall.fit(self._learned)
+        return [{}] * len(prefixes) if recall is None else recall.after_each(prefixes, self._learned)
 
 
 def ask(
@@ -105,31 +162,13 @@ def ask(
     told: Told = lambda name: None,
 ) -> Judged:
     """Fit on some sessions, int64 rows, and ask about others."""
-    known = sessions.asked_about(held_out, training)
-    descriptions = known.described()
-    requests = read_requests(known.texts, descriptions, embedding)
-    given = Given(
-        known.traces.selected(training), embedding.embed(descriptions), requests, seed, known.members()
-    )
-    others = known.traces.selected(held_out)
-    places = others.positions()
-    prefixes, targets = others.prefixes(places, requests.points), others.items[places]
-    whole = others.whole(np.flatnonzero(others.lengths > 0), requests.points)
-    ways = {}
-    for name, learner in learners.items():
-        predictor = asked(learner.fit(given), requests)
-        ended = candidates(predictor, whole).probabilities
-        ways[name] = replace(scored(candidates(predictor, prefixes), targets), ended=ended)
-        told(name)
-    seen = np.isin(targets, given.traces.items) & (targets != UNKNOWN)
-    clusters, fold = others.groups[others.owners[places]], np.zeros(len(places), dtype=np.int64)
-    return Judged(ways, clusters, fold, ~seen, np.zeros(len(whole), dtype=np.int64))
+    return Asking(sessions, training, held_out, embedding, seed).judged(learners, told)
 
 
 def scored(named: Candidates, targets: NDArray[np.int32]) -> Scored:
     """Candidates beside what came, int32 [questions]."""
     right = (named.items == targets[:, None]) & (targets != UNKNOWN)[:, None]
-    return Scored(quality(named, targets), named.probabilities, right, named.probabilities[:0])
+    return Scored(quality(named, targets), named.items, named.probabilities, right, named.probabilities[:0])
 
 
 def measured(found: Quality, clusters: Places, seed: int) -> dict[str, Any]:
@@ -177,7 +216,5 @@ def _joined(parts: list[Scored]) -> Scored:
     joined = Quality(
         *(np.concatenate([getattr(each, column.name) for each in qualities]) for column in fields(Quality))
     )
-    scores, right, ended = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("scores", "right", "ended")
-    )
-    return Scored(joined, scores, right, ended)
+    columns = ("items", "scores", "right", "ended")
+    return Scored(joined, *(np.concatenate([getattr(part, name) for part in parts]) for name in columns))

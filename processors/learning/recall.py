@@ -8,9 +8,9 @@ like was seen, each without itself (leave one out).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,8 @@ from pml.processors.learning.candidates import fitting
 from pml.processors.learning.duplicates import key_hash
 from pml.processors.learning.isotonic import Isotonic
 from pml.processors.learning.sessions import Sessions
-from pml.processors.learning.traces import NO_TEXT
+from pml.processors.learning.traces import NO_TEXT, Prefixes
+from pml.processors.learning.vocabulary import Ids
 from pml.schemas.prediction import HISTORY_MOST, REQUEST_CHARACTERS_MAX
 
 # What one session alone did says nothing.
@@ -32,6 +33,7 @@ END: Final = -1
 
 Counts = NDArray[np.int64]
 Beginnings = dict[int, Counter[int]]
+Name = TypeVar("Name", bound=Hashable)
 # How often other sessions said an item with this score, and whether it came.
 Cases = Counter[tuple[float, bool]]
 
@@ -95,6 +97,16 @@ class Recall:
         said = self.curve(self.counts[inside] / (self.totals[place] + 1))
         return dict(zip(self.items[inside].tolist(), said.tolist(), strict=True))
 
+    def after_each(self, prefixes: Prefixes, sessions: Sessions) -> list[Mapping[int, float]]:
+        """The same for prefixes of these sessions, in whose numbers it was learned."""
+        rows = prefixes.text_rows
+        texts = np.full(len(prefixes), NO_TEXT) if rows is None else rows
+        asked = zip(prefixes.starts.tolist(), prefixes.ends.tolist(), texts.tolist(), strict=True)
+        return [
+            self.after(_names(sessions, prefixes.items[start:end]), _text(sessions, row))
+            for start, end, row in asked
+        ]
+
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """All of it."""
         columns = {name: getattr(self, name) for name in _COLUMNS}
@@ -128,15 +140,15 @@ _COLUMNS = ("keys", "totals", "starts", "items", "counts")
 
 
 def agreed(
-    said: Sequence[tuple[str, float]], recalled: Mapping[str, float], ended: float = 0.0
-) -> list[tuple[str, float]]:
+    said: Sequence[tuple[Name, float]], recalled: Mapping[Name, float], ended: float = 0.0
+) -> list[tuple[Name, float]]:
     """What a learner says, and what is recalled, as one: the most likely first.
 
     Each counts as the likelier of the two; what a learner says of one leaves room for what is recalled of
     another, and for sessions that were over then (`ended`).
     """
-    names = dict(said)
-    found = {}
+    names: dict[Name, float] = dict(said)
+    found: dict[Name, float] = {}
     for name in [*names, *(each for each in recalled if each not in names)]:
         others = max((likely for each, likely in recalled.items() if each != name), default=0.0)
         others = max(others, ended)
@@ -149,16 +161,23 @@ def _questions(sessions: Sessions) -> Iterator[tuple[int, int]]:
 
     Who asks remembers `HISTORY_MOST` elements: of so many nobody knows whether the session began with them.
     """
-    traces, vocabulary = sessions.traces, sessions.vocabulary
+    traces = sessions.traces
     bounds = zip(
         traces.offsets[:-1].tolist(), traces.offsets[1:].tolist(), traces.end_texts.tolist(), strict=True
     )
     for begin, end, last in bounds:
-        names = [vocabulary.name(item) or "" for item in traces.items[begin:end].tolist()]
+        names = _names(sessions, traces.items[begin:end])
         for place in range(begin + 1, min(end + 1, begin + HISTORY_MOST)):
-            row = int(traces.texts[place]) if place < end else last
-            text = "" if row == NO_TEXT else sessions.texts[row]
+            text = _text(sessions, int(traces.texts[place]) if place < end else last)
             yield _key(names[: place - begin], text), int(traces.items[place]) if place < end else END
+
+
+def _names(sessions: Sessions, items: Ids) -> list[str]:
+    return [sessions.vocabulary.name(item) or "" for item in items.tolist()]
+
+
+def _text(sessions: Sessions, row: int) -> str:
+    return "" if row == NO_TEXT else sessions.texts[row]
 
 
 def _key(history: Sequence[str], text: str) -> int:

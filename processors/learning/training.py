@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pml.processors.learning.choosing import Calibrated, Choice, calibrate, choose
-from pml.processors.learning.judging import Judged, Learners, Told, ask, gain, judge, measured
+from pml.processors.learning.isotonic import Isotonic
+from pml.processors.learning.judging import Asking, Judged, Learners, Told, gain, judge, measured
 from pml.processors.learning.learners import LEARNERS, USUAL
+from pml.processors.learning.recall_gain import RecallGain, recall_gain
 from pml.processors.learning.reliability import brier
+from pml.processors.learning.served_quality import answered, served_quality
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.splits import TEST, TRAINING, by_hash, by_time
 from pml.processors.memory.embedding import Embedding
@@ -51,11 +54,23 @@ def split(sessions: Sessions, test_share: float, seed: int, *, latest: bool = Fa
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
-    """What learners reached on sessions they had not seen, which one serves, and its calibration."""
+    """What learners reached on sessions they had not seen, which one serves, and its calibration.
+
+    `recalled`: what recurs gives what serves; None where nothing tells.
+    """
 
     judged: Judged
     choice: Choice
     calibrated: Calibrated
+    recalled: RecallGain | None
+
+    def recalls(self, seed: int) -> bool:
+        """Whether what recurs may be said beside what serves."""
+        return self.recalled is None or not self.recalled.harms(seed)
+
+    def served(self, seed: int) -> dict[str, Any]:
+        """The same of what serves as a whole, and how much more often it is right than the best baseline."""
+        return _served(self, self.judged, self.calibrated.unseen, seed)
 
     def rows(self, seed: int) -> dict[str, Any]:
         """hit@1, hit@3, MRR and Brier of every learner, by name, each with its interval."""
@@ -89,7 +104,9 @@ def judged_and_chosen(
     choice = choose(judged, seed)
     if wanted is not None:
         choice = replace(choice, serves=wanted, reason=f"{wanted} was asked for")
-    return Verdict(judged, choice, calibrate(judged, choice.serves))
+    calibrated = calibrate(judged, choice.serves)
+    recalled = recall_gain(sessions, embedding, seed, choice.serves, calibrated.calibration)
+    return Verdict(judged, choice, calibrated, recalled)
 
 
 def selected(sessions: Sessions, rows: Places) -> Sessions:
@@ -105,15 +122,29 @@ def examined(
     """Ask what serves, and the best baseline, about the test side; None where that asks nothing."""
     choice = verdict.choice
     names = dict.fromkeys((choice.serves, choice.baseline))
-    learners = {name: LEARNERS[name] for name in names}
-    found = ask(sessions, parts.training, parts.test, embedding, seed=seed, learners=learners)
+    asking = Asking(sessions, parts.training, parts.test, embedding, seed)
+    found = asking.judged({name: LEARNERS[name] for name in names}, recalls=True)
     if len(found) == 0:
         return None
     serves, baseline = found.ways[choice.serves], found.ways[choice.baseline]
-    said = np.clip(verdict.calibrated.calibration(serves.scores[:, 0]), 0.0, 1.0)
     return {
         "questions": len(found),
         "learners": {name: measured(each.quality, found.clusters, seed) for name, each in found.ways.items()},
         "gain": gain(serves.quality, baseline.quality, found.clusters, seed),
-        "confidence_brier": round(brier(said, serves.right[:, 0]), 4),
+        "served": _served(verdict, found, {0: verdict.calibrated.calibration}, seed),
+    }
+
+
+def _served(
+    verdict: Verdict, found: Judged, calibrations: Mapping[int, Isotonic], seed: int
+) -> dict[str, Any]:
+    """What these questions are answered by what serves: as sure as it was right, with what recurs."""
+    choice, recalls = verdict.choice, verdict.recalls(seed)
+    whole = served_quality(found, choice.serves, calibrations, recalls=recalls)
+    said, right = whole.scores[:, 0], whole.right[:, 0]
+    return {
+        **measured(whole.quality, found.clusters, seed),
+        "gain": gain(whole.quality, found.ways[choice.baseline].quality, found.clusters, seed),
+        "confidence_brier": round(brier(said, right), 4),
+        "recalled": int(answered(found).sum()) if recalls else 0,
     }

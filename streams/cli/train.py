@@ -22,6 +22,7 @@ from pml.streams.cli.train_report import (
     learner_rows,
     print_manifest,
     print_passing,
+    print_served,
 )
 from pml.streams.cli.train_watch import (
     MEMORY_MB,
@@ -283,9 +284,13 @@ def _judge_sets(settings: Settings, folder: Path, seed: int, *, with_attention: 
         told = f"{row['set']}: {row['questions']:,} questions, {row['unseen']:.0%} of what came never seen"
         print_table(COLUMNS, learner_rows(row), f"{told}; visible was {row['visible']}")
         print_passing(row)
+        print_served(row)
         typer.echo("")
-    summary = [(row["set"], row["serves"], row["baseline"], gained(row["gain"])) for row in rows]
-    print_table(("set", "serves", "best baseline", "hit@1 more than that"), summary)
+    summary = [
+        (row["set"], row["serves"], row["baseline"], gained(row["gain"]), gained(row["served"]["gain"]))
+        for row in rows
+    ]
+    print_table(("set", "serves", "best baseline", "hit@1 more than that", "as served"), summary)
 
 
 def _read(

@@ -10,6 +10,7 @@ import typer
 from pml.streams.cli.output import print_table
 
 CALL_COLUMNS = ("how a call ends", "AUC", "Brier")
+SERVED = (("hit@1", "hit_1"), ("hit@3", "hit_3"), ("Brier", "brier"))
 COLUMNS = ("learner", "hit@1", "hit@3", "MRR", "Brier", "hit@1 less that of *")
 
 
@@ -29,10 +30,8 @@ def print_manifest(manifest: Mapping[str, Any]) -> None:
         f"{after['expected_error']:.3f} after; Brier {before['brier']:.3f}, {after['brier']:.3f}"
     )
     if recalled := manifest.get("recalled"):
-        typer.echo(
-            f"recalled: {recalled['right'] / recalled['questions']:.0%} right in {recalled['questions']} "
-            "questions of sessions that others had begun with the same elements and text"
-        )
+        typer.echo(_recalled(recalled))
+    print_served(manifest)
     if calls := manifest.get("call_success"):
         _print_calls(calls)
     typer.echo(_tested(manifest["test"], manifest["serves"]))
@@ -55,6 +54,35 @@ def print_passing(found: Mapping[str, Any]) -> None:
         return
     verdict = "they pay" if given["interval"][0] > 0 else "they do not surely pay"
     typer.echo(f"messages along the hypergraph: {gained(given)} in hit@1 over the head alone: {verdict}")
+
+
+def print_served(found: Mapping[str, Any]) -> None:
+    """How good what serves is as a whole; manifests of before do not say it."""
+    if served := found.get("served"):
+        typer.echo(f"served, calibrated and with what recurs: {_whole(served)}")
+
+
+def _whole(served: Mapping[str, Any]) -> str:
+    cells = (f"{name} {_cell(served[key])}" for name, key in SERVED)
+    return f"{', '.join(cells)}; {gained(served['gain'])} in hit@1 over the baseline"
+
+
+def _recalled(recalled: Mapping[str, Any]) -> str:
+    told = (
+        f"recalled: {recalled['right'] / recalled['questions']:.0%} right in {recalled['questions']} "
+        "questions of sessions that others had begun with the same elements and text"
+    )
+    latest = recalled.get("latest")
+    if latest is None:
+        return told
+    given, verdict = (
+        latest["gain"],
+        "it serves" if recalled.get("used", True) else "surely worse, so it does not serve",
+    )
+    return (
+        f"{told}; of the latest fifth it answers {latest['answered']} of {latest['questions']}: "
+        f"{gained(given)} in hit@1, {given['brier']:+.3f} in Brier: {verdict}"
+    )
 
 
 def _print_calls(calls: Mapping[str, Any]) -> None:
@@ -85,7 +113,9 @@ def _tested(test: Mapping[str, Any], serves: str) -> str:
     if "learners" not in test:
         return "test side: it asks nothing, so nobody looked at it"
     hits = _cell(test["learners"][serves]["hit_1"])
-    return (
+    told = (
         f"test side {test['hash'][:12]}, opened {test['openings']} times by now: {serves} hit@1 {hits} "
         f"in {test['questions']} questions, {gained(test['gain'])} over the baseline"
     )
+    served = test.get("served")
+    return told if served is None else f"{told}; as served {_whole(served)}"

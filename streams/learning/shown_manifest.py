@@ -47,9 +47,28 @@ class _Calibration(Record):
     after: _Confidence
 
 
+class _RecallGain(_Gain):
+    brier: float
+
+
+class _Latest(Record):
+    questions: Count
+    answered: Count
+    gain: _RecallGain
+
+
 class _Recalled(Record):
     questions: Annotated[int, Field(ge=1)]
     right: Count
+    used: bool = True
+    latest: _Latest | None = None
+
+
+class _Served(Record):
+    hit_1: _Mean
+    hit_3: _Mean
+    brier: _Mean
+    gain: _Gain
 
 
 class _Call(Record):
@@ -75,6 +94,7 @@ class _Asked(Record):
     questions: Count
     learners: dict[str, _Learner]
     gain: _Gain | None
+    served: _Served | None = None
 
 
 class _Shown(Record):
@@ -87,6 +107,7 @@ class _Shown(Record):
     message_passing: _Gain | None = None
     calibration: _Calibration
     recalled: _Recalled | None = None
+    served: _Served | None = None
     call_success: _Calls | None = None
     test: dict[str, Any]
     phases_s: dict[str, float]

@@ -106,7 +106,7 @@ def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases
             calibration=calibration,
             arguments=arguments,
             success=success,
-            recall=recall,
+            recall=recall if verdict.recalls(wish.seed) else None,
         )
     with phases.phase("testing"):
         examination = _Examination(source.sessions, parts, verdict, embedding, wish)
@@ -124,7 +124,7 @@ def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases
         "embedding": embedding.name,
         **told(verdict, wish.seed),
         "call_success": calls,
-        "recalled": None if recall is None else {"questions": recall.asked, "right": recall.right},
+        "recalled": _recalled(recall, verdict, wish.seed),
         "test": test,
         "learning_curve": None if curve is None else asdict(curve),
         "phases_s": phases.as_dict(),
@@ -146,6 +146,15 @@ def _call_success(sessions: Sessions, seed: int) -> tuple[ArgumentSuccess | None
         return None, None
     report = judged.report(seed)
     return (fit_calls(calls) if report["used"] else None), report
+
+
+def _recalled(recall: Recall | None, verdict: Verdict, seed: int) -> dict[str, Any] | None:
+    """How often what recurs is right, whether it is said, and what it gives in the latest sessions."""
+    if recall is None:
+        return None
+    latest = None if verdict.recalled is None else verdict.recalled.report(seed)
+    used = verdict.recalls(seed)
+    return {"questions": recall.asked, "right": recall.right, "used": used, "latest": latest}
 
 
 def judge_all(sessions: Sessions, embedding: Embedding, wish: Wish, phases: Phases) -> Verdict:
@@ -179,6 +188,7 @@ def told(verdict: Verdict, seed: int) -> dict[str, Any]:
         "gains": choice.gains,
         "message_passing": passing_gain(verdict.judged, seed),
         "validation": verdict.rows(seed),
+        "served": verdict.served(seed),
         "calibration": verdict.calibrated.report,
     }
 

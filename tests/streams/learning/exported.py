@@ -32,7 +32,7 @@ def write_export(file: Path, sessions: int = 30, runs: int = 4, **others: np.nda
         "run_id": np.array([f"run_{number:05}" for number in range(count)], dtype="S9"),
         "epoch": np.zeros(count, dtype="<u8"),
         "log_offset": np.arange(count, dtype="<u8"),
-        "ended_at_us": np.arange(count, dtype="<i8"),
+        "ended_at_us": np.arange(count, dtype="<i8") * 1_000_000,
         "group": np.arange(count, dtype="<u8"),
         "success": np.ones(count, dtype="|u1"),
         "exploratory": np.zeros(count, dtype="|u1"),

@@ -28,14 +28,27 @@ SHOWN: dict[str, Any] = {
     "gains": {"ranker": GAIN},
     "message_passing": GAIN,
     "calibration": {name: {"expected_error": 0.1, "brier": 0.2} for name in ("before", "after")},
-    "recalled": {"questions": 10, "right": 9},
+    "recalled": {
+        "questions": 10,
+        "right": 9,
+        "used": True,
+        "latest": {"questions": 20, "answered": 4, "gain": {**GAIN, "brier": -0.1}},
+    },
+    "served": {**JUDGED, "gain": GAIN},
     "call_success": {
         "calls": 50,
         "learners": {"tool": {"auc": 0.5, "brier": MEAN}},
         "gain": {"brier": 0.1, "interval": [0.05, 0.2]},
         "used": True,
     },
-    "test": {"hash": "0" * 32, "openings": 1, "questions": 9, "learners": {"ranker": JUDGED}, "gain": GAIN},
+    "test": {
+        "hash": "0" * 32,
+        "openings": 1,
+        "questions": 9,
+        "learners": {"ranker": JUDGED},
+        "gain": GAIN,
+        "served": {**JUDGED, "gain": GAIN},
+    },
     "phases_s": {"judging": 3.5},
 }
 CUTS = (None, {}, [], "cut", -1, {"ranker": {}})

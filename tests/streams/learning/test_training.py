@@ -54,7 +54,14 @@ def test_a_model_is_kept_with_all_that_is_known_of_it(tmp_path: Path) -> None:
     assert (kept["serves"], kept["baseline"], kept["seed"]) == ("markov_1", "markov_1", 1)
     assert set(kept["validation"]) == set(USUAL)
     assert kept["message_passing"] is None
-    assert kept["recalled"] == {"questions": model.recall.asked, "right": model.recall.right}
+    recalled = kept["recalled"]
+    assert (recalled["questions"], recalled["right"]) == (model.recall.asked, model.recall.right)
+    assert recalled["used"]
+    assert recalled["latest"]["answered"] == recalled["latest"]["questions"] > 0
+    for found in (kept["served"], kept["test"]["served"]):
+        assert found["hit_1"]["mean"] == 1
+        assert found["gain"]["hit_1"] == 0
+        assert found["recalled"] > 0
     assert kept["data"]["runs"] == 120
     assert kept["test"]["learners"]["markov_1"]["hit_1"]["mean"] == 1
     assert list(kept["phases_s"]) == ["judging", "arguments", "fitting", "testing"]
