@@ -85,6 +85,7 @@ class _Shown(Record):
     validation: dict[str, _Learner]
     gains: dict[str, _Gain | None]
     message_passing: _Gain | None = None
+    reads_looks: bool = False
     calibration: _Calibration
     recalled: _Recalled | None = None
     call_success: _Calls | None = None
