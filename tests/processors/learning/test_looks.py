@@ -11,16 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pml.processors.learning.attention import fitting
 from pml.processors.learning.attention.fitting import fit_head
-from pml.processors.learning.attention.training import learned_from, train
+from pml.processors.learning.attention.training import Training, learned_from, train
+from pml.processors.learning.components import Components
 from pml.processors.learning.known_sessions import KnownSession, as_sequences
 from pml.processors.learning.learners import LEARNERS
 from pml.processors.learning.looks import LOOK, look, session_looks
 from pml.processors.learning.model import NextModel, fitted
+from pml.processors.learning.requests import read_requests
 from pml.processors.learning.scene import Past
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.traces import NO_TEXT, Vectors
-from pml.processors.learning.vocabulary import UNKNOWN
 from pml.processors.memory.embedding import HashedNgrams
 from pml.schemas.sanitiser import REDACTED, sanitise
 from tests.processors.learning.small_traces import trace_set
@@ -210,10 +212,33 @@ def test_looks_that_only_mislead_are_not_read() -> None:
     assert not fitted(replace(sessions, traces=traces), EMBEDDING, 1, "attention_head").reads_looks
 
 
-def test_where_no_look_is_known_nothing_more_is_trained() -> None:
-    traces = as_sequences(sessions_of(by_extension, range(12)), {}).traces
-    nothing = replace(traces, looks=np.zeros((len(traces.items), LOOK), dtype=np.float32))
+def test_where_no_look_is_known_nothing_more_is_trained(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Vectors | None] = []
+
+    def counting(*given: Any, features: Vectors | None) -> Training:
+        told.append(features)
+        return train(*given, features=features)
+
+    monkeypatch.setattr(fitting, "train", counting)
+    known = with_looks(sessions_of(by_extension, range(12))).traces
     points, texts = np.zeros((4, 4), dtype=np.float32), np.zeros((0, 4), dtype=np.float32)
-    one, other = (fit_head(each, points, texts, 1) for each in (traces, nothing))
-    np.testing.assert_array_equal(one.flat, other.flat)
-    assert UNKNOWN not in traces.items
+    for looks in (None, np.zeros((24, LOOK), dtype=np.float32), known.looks):
+        fit_head(replace(known, looks=looks), points, texts, 1)
+    assert [each is None for each in told] == [True, True, True, False]
+
+
+def test_what_rankers_count_with_reads_no_looks() -> None:
+    """Though they would say what comes next."""
+    sessions = with_looks(sessions_of(by_extension, range(40)))
+    descriptions = sessions.described()
+    points, requests = EMBEDDING.embed(descriptions), read_requests((), descriptions, EMBEDDING)
+    one, other = (
+        Components.fit(each, points, requests, 1).to_arrays()
+        for each in (sessions.traces, replace(sessions.traces, looks=None))
+    )
+    assert all(np.array_equal(each, one[name]) for name, each in other.items())
+
+
+def test_what_falls_together_by_chance_takes_as_often_as_it_adds() -> None:
+    found = np.array([look(f"a:b{number}", {"x": number}, KEY) for number in range(200)])
+    assert abs(float(np.mean(np.sign(found[found != 0])))) < 0.2
