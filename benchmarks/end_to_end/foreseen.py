@@ -23,6 +23,7 @@ from pml.processors.learning.model import Candidate, NextModel
 from pml.processors.learning.predict_answer import Question, predict_answer
 from pml.processors.learning.scene import Past
 from pml.processors.learning.tool_hypergraph import DeclaredTools, ToolHypergraph
+from pml.processors.learning.traces import Vectors
 from pml.schemas.prediction import HISTORY_MOST, VALUES_MOST, PredictRequest
 from pml.schemas.workflow import LiteralValue
 
@@ -139,6 +140,8 @@ class _Served:
     def learner(self) -> str:
         return self.model.learner
 
-    def candidates(self, history: Sequence[str], request: str, most: int) -> Sequence[Candidate]:
-        found = self.model.candidates(history, request, most)
+    def candidates(
+        self, history: Sequence[str], request: str, most: int, look: Vectors | None = None
+    ) -> Sequence[Candidate]:
+        found = self.model.candidates(history, request, most, look)
         return [Candidate(f"{SERVER}:{each.name}", each.confidence) for each in found]

@@ -25,7 +25,7 @@ from pml.processors.learning.requests import read_requests
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.splits import folds
 from pml.processors.learning.tool_hypergraph import DeclaredTools, ToolHypergraph
-from pml.processors.learning.traces import NO_TEXT
+from pml.processors.learning.traces import NO_TEXT, Vectors
 from pml.processors.memory.embedding import Embedding
 from pml.schemas.prediction import VALUES_MOST, PredictRequest
 
@@ -126,7 +126,9 @@ class _Moment:
         tools = ToolHypergraph(self.known.tools, lambda name: None, tuple)
         return feasibility(names, tools, Holdings(self.past, self.text).has)
 
-    def candidates(self, history: Sequence[str], request: str, most: int) -> Sequence[Candidate]:
+    def candidates(
+        self, history: Sequence[str], request: str, most: int, look: Vectors | None = None
+    ) -> Sequence[Candidate]:
         return [Candidate(f"{SERVER}:{each.name}", each.confidence) for each in self.likely[:most]]
 
     def took_ms(self, with_feasibility: bool) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,13 +53,15 @@ class Components:
     def fit(cls, traces: TraceSet, points: Vectors, requests: Requests, seed: int) -> Components:
         """Learn all of them; the traces' `texts` name rows of `requests`, the seed is the head's."""
         size, texts = len(points), requests.points
+        # Rankers do not read what calls look like: it did not surely pay them (docs/guide/training.md).
+        plain = replace(traces, looks=None)
         return cls(
             Popularity.fit(traces, size),
             Markov.fit(traces, size, 1),
             Markov.fit(traces, size, 2),
             Discounting.fit(traces, size),
             NearestIntents.fit(traces, size, texts),
-            fit_head(traces, points, texts, seed) if len(traces.items) else None,
+            fit_head(plain, points, texts, seed) if len(traces.items) else None,
             LaterItems.fit(traces, size),
             LikeTraces.fit(traces, size, texts),
             ItemHabits.fit(traces, size, texts),

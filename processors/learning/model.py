@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 
 from pml.processors.learning.argument_sources import ArgumentSources
 from pml.processors.learning.argument_success import ArgumentSuccess, Pattern
+from pml.processors.learning.attention.model import Attention
 from pml.processors.learning.candidates import CANDIDATES_MOST, candidates
 from pml.processors.learning.isotonic import Isotonic
 from pml.processors.learning.learners import LEARNERS, Given, Learnt, asked
+from pml.processors.learning.looks import LOOK
 from pml.processors.learning.packed_texts import packed, unpacked
 from pml.processors.learning.recall import END, Recall, agreed
 from pml.processors.learning.requests import RequestReader
 from pml.processors.learning.sessions import Sessions
-from pml.processors.learning.traces import NO_TEXT, Prefixes
+from pml.processors.learning.traces import NO_TEXT, Prefixes, Vectors
 from pml.processors.learning.vocabulary import Vocabulary
 from pml.processors.memory.embedding import Embedding
 
@@ -64,8 +66,17 @@ class NextModel:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_reader", RequestReader(self.descriptions, self.embedding))
 
+    @property
+    def reads_looks(self) -> bool:
+        """Whether it makes a difference what the latest element was called with."""
+        return isinstance(self.learnt, Attention) and self.learnt.sizes.features > 0
+
     def candidates(
-        self, history: Sequence[str], request: str, most: int = CANDIDATES_MOST
+        self,
+        history: Sequence[str],
+        request: str,
+        most: int = CANDIDATES_MOST,
+        look: Vectors | None = None,
     ) -> tuple[Candidate, ...]:
         """What may come next, the best first; the same question always has the same answer.
 
@@ -73,6 +84,8 @@ class NextModel:
             history: what the session called, the latest last; it may name what the model does not know.
             request: the text that is visible of the request, empty where nothing is.
             most: how many at most.
+            look: float32 [`LOOK`], what the latest was called with (`looks.look`); None: nobody knows. Who
+                reads none (`reads_looks`) passes it over.
 
         Raises:
             ValueError: `most` is less than 1.
@@ -81,7 +94,8 @@ class NextModel:
         told = np.array([0 if request else NO_TEXT], dtype=np.int64)
         texts = requests.points if request else np.zeros((1, self.embedding.dimensions), dtype=np.float32)
         ends = np.array([len(history)], dtype=np.int64)
-        prefixes = Prefixes(self.vocabulary.ids(history), ends * 0, ends, texts, told)
+        looks = None if look is None else look[None, :]
+        prefixes = Prefixes(self.vocabulary.ids(history), ends * 0, ends, texts, told, looks)
         found = candidates(asked(self.learnt, requests), prefixes, most)
         scores = found.probabilities[0]
         confidences = scores if self.calibration is None else self.calibration(scores)
@@ -147,6 +161,8 @@ class NextModel:
         if learner not in LEARNERS or len(descriptions) != vocabulary.size:
             raise ValueError(f"the model is of a learner {learner!r} that this version does not have")
         learnt = LEARNERS[learner].restored(_under(_LEARNT, arrays))
+        if isinstance(learnt, Attention) and learnt.sizes.features not in (0, LOOK):
+            raise ValueError("the model reads other looks of arguments than these: train it again")
         calibration = _under(_CALIBRATION, arrays)
         known = Isotonic.from_arrays(calibration) if calibration else None
         sources = _under(_ARGUMENTS, arrays)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from pml.processors.capabilities.inlining import Find, inlined
 from pml.processors.learning.feasibility import Feasible
+from pml.processors.learning.traces import Vectors
 from pml.schemas.errors import WorkflowInvalid
 from pml.schemas.prediction import CANDIDATES_MOST, Feasibility, PredictAnswer, Predicted, PredictRequest
 from pml.schemas.workflow import LiteralValue, Task, Workflow
@@ -47,8 +48,10 @@ class NextElement(Protocol):
     def learner(self) -> str:
         """What of it answers."""
 
-    def candidates(self, history: Sequence[str], request: str, most: int) -> Sequence[Likely]:
-        """The likeliest elements, the best first."""
+    def candidates(
+        self, history: Sequence[str], request: str, most: int, look: Vectors | None = None
+    ) -> Sequence[Likely]:
+        """The likeliest elements, the best first; `look` is what the latest was called with, or None."""
 
 
 class Filled(Protocol):
@@ -76,6 +79,7 @@ class Question:
         find: knows capabilities.
         succeeds: how likely a tool succeeds with arguments, 0 to 1; what fails serves nobody.
         feasible: of elements, what can be called now, or through which calls; who is not told may be.
+        look: what the latest element was called with (`looks.look`); None: nobody knows, or asks for it.
     """
 
     request: PredictRequest
@@ -83,6 +87,7 @@ class Question:
     find: Find
     succeeds: Callable[[str, Mapping[str, Any]], float] = lambda tool, arguments: 1.0
     feasible: Callable[[Sequence[str]], Mapping[str, Feasible]] = lambda names: {}
+    look: Vectors | None = None
 
 
 def predict_answer(question: Question, model: NextElement, model_id: str) -> PredictAnswer:
@@ -93,7 +98,7 @@ def predict_answer(question: Question, model: NextElement, model_id: str) -> Pre
         model_id: of the artefact that it is; empty where it was counted just now.
     """
     request = question.request
-    likely = model.candidates(request.history, request.request, CANDIDATES_MOST)
+    likely = model.candidates(request.history, request.request, CANDIDATES_MOST, question.look)
     found = list(_filled(question, likely))
     candidates = sorted((candidate for candidate, _ in found), key=_rank)
     tasks = [task for _, each in found for task in each.tasks]

@@ -23,7 +23,7 @@ class Prefixes:
     Histories share one array, so those of one trace cost nothing. `texts` has a row for each: the point of
     the request's text as far as it was visible then, the origin where nothing was; None: no text is known.
     `text_rows` int64 names those texts, `NO_TEXT` where nothing was, for who reads more of them than a point.
-    `features` float32 has a row for each: what else is known then, of its context and its calls' arguments.
+    `features` float32 has a row for each: what the latest item was called with, zeros where none is.
     """
 
     items: Ids
@@ -67,7 +67,8 @@ class TraceSet:
     have the same) and `times_ms` int64 (its end, Unix time). For each item `success` float32, how that item
     itself went (as `outcomes`), and `texts` int64: the row, in a matrix of points, of the request as it was
     visible before that item, `NO_TEXT` where nothing was. `end_texts` int64 [traces] likewise: as it was
-    visible after the last item, when nobody knew yet that nothing more would come.
+    visible after the last item, when nobody knew yet that nothing more would come. `looks` float32 [items, n]
+    says of each item itself what it was called with (`looks.look`); None: of no item that is known.
 
     Raises:
         ValueError: the columns do not belong together.
@@ -82,6 +83,7 @@ class TraceSet:
     times_ms: Places
     texts: Places
     end_texts: Places
+    looks: Vectors | None = None
 
     def __post_init__(self) -> None:
         if len(self.offsets) == 0 or self.offsets[0] != 0 or self.offsets[-1] != len(self.items):
@@ -94,6 +96,10 @@ class TraceSet:
             len(column) != len(self.items) for column in of_items
         ):
             raise ValueError("a column has another length than its traces or items")
+        if self.looks is not None and (self.looks.ndim != 2 or len(self.looks) != len(self.items)):
+            raise ValueError(
+                f"looks {self.looks.shape} are not rows, one for each of {len(self.items)} items"
+            )
         if np.any(self.weights < 0) or not np.all(np.isfinite(self.weights)):
             raise ValueError("weights of traces are finite and not negative")
 
@@ -125,6 +131,7 @@ class TraceSet:
             times_ms=self.times_ms[rows],
             texts=self.texts[places],
             end_texts=self.end_texts[rows],
+            looks=None if self.looks is None else self.looks[places],
         )
 
     def positions(self, first: int = 1) -> Places:
@@ -136,17 +143,30 @@ class TraceSet:
         """What came before these items; `points` is the matrix whose rows `texts` names."""
         texts = None if points is None else _points(self.texts[positions], points)
         starts = self.offsets[self.owners[positions]]
-        return Prefixes(self.items, starts, positions, texts, self.texts[positions])
+        return Prefixes(
+            self.items, starts, positions, texts, self.texts[positions], self._latest(starts, positions)
+        )
 
     def whole(self, rows: Places, points: Vectors | None = None) -> Prefixes:
         """Some traces that called something, up to their end, with the text that was visible then."""
         told = self.end_texts[rows]
         texts = None if points is None else _points(told, points)
-        return Prefixes(self.items, self.offsets[:-1][rows], self.offsets[1:][rows], texts, told)
+        starts, ends = self.offsets[:-1][rows], self.offsets[1:][rows]
+        return Prefixes(self.items, starts, ends, texts, told, self._latest(starts, ends))
+
+    def _latest(self, starts: Places, ends: Places) -> Vectors | None:
+        """The look of the last item of each prefix, never of the one that comes; zeros where none is."""
+        if self.looks is None:
+            return None
+        found = np.zeros((len(ends), self.looks.shape[1]), dtype=np.float32)
+        some = ends > starts
+        found[some] = self.looks[ends[some] - 1]
+        return found
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Every column under its name."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        """Every column that is there, under its name."""
+        columns = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: column for name, column in columns.items() if column is not None}
 
 
 def _points(rows: Places, points: Vectors) -> Vectors:

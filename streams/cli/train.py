@@ -235,17 +235,20 @@ def _trained(
         BrokerUnavailable, StoreUnavailable, QueryError, ConfigurationError
         typer.BadParameter: an option does not go with what is read.
     """
+    from pml.streams.learning.sources import with_looks
     from pml.streams.learning.training import Wish, train
 
+    latest = asked.split == "time"
+    wish = Wish(asked.seed, asked.test, asked.drawn, asked.learner, asked.with_attention, latest)
     outcome = settings.learning.outcome_score if asked.outcome_score is None else asked.outcome_score
     with _progress() as phases:
         with phases.phase("reading"):
             source = _read(
                 settings, asked.data, (asked.tenant, *asked.span), outcome, with_catalog=with_catalog
             )
+            if wish.asks_attention and source.values:
+                source = with_looks(source, settings.installation_key())
         embedding = _embedding(settings, phases)
-        latest = asked.split == "time"
-        wish = Wish(asked.seed, asked.test, asked.drawn, asked.learner, asked.with_attention, latest)
         trained = train(source, embedding, settings.models_folder, wish, phases)
         _write_priorities(settings, source, phases)
         found = _backtested(settings, trained, asked.span, embedding, phases) if source.values else None

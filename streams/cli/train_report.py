@@ -24,6 +24,8 @@ def print_manifest(manifest: Mapping[str, Any]) -> None:
     print_table(COLUMNS, learner_rows(manifest), title)
     typer.echo(f"serves: {manifest['reason']}")
     print_passing(manifest)
+    if manifest.get("reads_looks"):
+        typer.echo("it reads what the latest call's arguments look like: validation was better with them")
     before, after = manifest["calibration"]["before"], manifest["calibration"]["after"]
     typer.echo(
         f"confidence: expected error {before['expected_error']:.3f} before calibration, "

@@ -16,10 +16,12 @@ from pml.processors.discovery.library import Library
 from pml.processors.learning.argument_patterns import pattern_of
 from pml.processors.learning.feasibility import Feasible, feasibility
 from pml.processors.learning.holdings import Holdings
+from pml.processors.learning.looks import look
 from pml.processors.learning.model import NextModel
 from pml.processors.learning.predict_answer import Filled, Question, predict_answer
 from pml.processors.learning.scene import Past
 from pml.processors.learning.tool_hypergraph import DeclaredTools, ToolHypergraph
+from pml.processors.learning.traces import Vectors
 from pml.processors.memory.embedding import Embedding
 from pml.processors.workflow.definitions import safe_text
 from pml.schemas.errors import PMLError
@@ -67,7 +69,7 @@ class Served:
     """What answers for a tenant: a model by its id, or what was counted, which has none.
 
     It goes from the thread that makes it to the one that answers, so it stays as it is: what serves next is
-    another one. `hash_key` is what short values in patterns of arguments are hashed with.
+    another one. `hash_key` is what short values in patterns and looks of arguments are hashed with.
     """
 
     model: NextModel
@@ -176,7 +178,8 @@ def as_served(settings: Settings, model: NextModel, model_id: str) -> Served:
     Raises:
         ConfigurationError: the installation has no key that values could be hashed with.
     """
-    return Served(model, model_id, settings.installation_key() if model.success is not None else b"")
+    hashes = model.success is not None or model.reads_looks
+    return Served(model, model_id, settings.installation_key() if hashes else b"")
 
 
 def known_of(library: Library, tenant: str) -> Known:
@@ -211,5 +214,13 @@ def answered(library: Library, tenant: str, request: PredictRequest, served: Ser
 
     # The model has learned of texts as the log keeps them; arguments are taken from what was really said.
     logged = request.model_copy(update={"request": safe_text(request.request) or ""})
-    question = Question(logged, fill, find, succeeds, feasible)
+    question = Question(logged, fill, find, succeeds, feasible, _latest_look(request, served))
     return predict_answer(question, model, served.model_id)
+
+
+def _latest_look(request: PredictRequest, served: Served) -> Vectors | None:
+    """What the latest element was called with; None where nobody reads it."""
+    if not served.model.reads_looks or not request.past:
+        return None
+    latest = request.past[-1]
+    return look(latest.name, latest.arguments, served.hash_key)

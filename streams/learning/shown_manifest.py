@@ -105,6 +105,7 @@ class _Shown(Record):
     validation: dict[str, _Learner]
     gains: dict[str, _Gain | None]
     message_passing: _Gain | None = None
+    reads_looks: bool = False
     calibration: _Calibration
     recalled: _Recalled | None = None
     served: _Served | None = None

@@ -20,6 +20,7 @@ from pml.clickhouse.training.trace_priorities import TraceNames
 from pml.processors.discovery.documents import tool_document
 from pml.processors.discovery.library import Library
 from pml.processors.learning.known_sessions import KnownSession, Schemas
+from pml.processors.learning.looks import session_looks
 from pml.processors.learning.packed_texts import text_array, unpacked
 from pml.processors.learning.path_success import path_ids
 from pml.processors.learning.session_columns import session_names, sessions_of
@@ -133,6 +134,19 @@ def from_store(store: Store, selection: Selection, known: Known, outcome: str = 
         columns["success"] = judged(columns["success"], scored)
         about["outcome"] = {"score": outcome, "scored_runs": int((scored >= 0).sum())}
     return replace(_source(columns, known, about, values), runs=Runs.of(columns))
+
+
+def with_looks(source: Source, hash_key: bytes) -> Source:
+    """The same, knowing of each run what it was called with, as far as its values are known.
+
+    Args:
+        hash_key: the installation key, which what serves hashes short values with.
+    """
+    if not source.values:
+        return source
+    looks = session_looks(source.sessions, source.names, source.values, hash_key)
+    traces = replace(source.sessions.traces, looks=looks)
+    return replace(source, sessions=replace(source.sessions, traces=traces))
 
 
 def judged(success: NDArray[Any], scored: NDArray[np.int8]) -> NDArray[np.uint8]:

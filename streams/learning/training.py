@@ -77,6 +77,11 @@ class Wish:
         named = {} if self.learner is None else {self.learner: LEARNERS[self.learner]}
         return {**USUAL, **more, **named}
 
+    @property
+    def asks_attention(self) -> bool:
+        """Whether somebody is among them who may read what runs were called with (`with_looks`)."""
+        return not ATTENTIVE.keys().isdisjoint(self.learners)
+
 
 def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases: Phases) -> Trained:
     """Judge every learner, fit the one that serves, look at the test side once, keep the model.
@@ -123,6 +128,7 @@ def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases
         },
         "embedding": embedding.name,
         **told(verdict, wish.seed),
+        "reads_looks": model.reads_looks,
         "call_success": calls,
         "recalled": _recalled(recall, verdict, wish.seed),
         "test": test,

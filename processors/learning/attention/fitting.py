@@ -3,11 +3,13 @@ what capabilities contain."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from pml.processors.learning.attention.membership import Contained, Membership
 from pml.processors.learning.attention.model import Attention
-from pml.processors.learning.attention.training import learned_from, train
+from pml.processors.learning.attention.training import Training, learned_from, train
 from pml.processors.learning.traces import TraceSet, Vectors
 
 
@@ -18,7 +20,7 @@ def fit_attention(
     capabilities contain.
 
     What only validating traces called together is no hyperedge: else validation, which says when to stop,
-    would be asked what the hypergraph tells.
+    would be asked what the hypergraph tells. Looks are read where that pays (`_what_pays`).
 
     Args:
         traces: what to learn from; their `texts` name rows of `texts`.
@@ -32,10 +34,26 @@ def fit_attention(
     """
     learned = traces.selected(np.flatnonzero(learned_from(traces, seed)))
     membership = Membership.of_structures(learned, len(points), contained)
-    return train(traces, points, texts, seed, membership=membership).model
+    return _what_pays(
+        traces,
+        lambda looks: train(traces, points, texts, seed, membership=membership, features=looks),
+    )
 
 
 def fit_head(traces: TraceSet, points: Vectors, texts: Vectors, seed: int) -> Attention:
     """The same without messages: what they are worth is the difference. Arguments are those of
     `fit_attention`."""
-    return train(traces, points, texts, seed).model
+    return _what_pays(traces, lambda looks: train(traces, points, texts, seed, features=looks))
+
+
+def _what_pays(traces: TraceSet, trained: Callable[[Vectors | None], Training]) -> Attention:
+    """The model that reads what the latest item was called with, where validation says that it is better.
+
+    Of two that are equally good the one without: where there is no validation, that is.
+    """
+    without = trained(None)
+    looks = traces.prefixes(np.arange(len(traces.items))).features
+    if looks is None or not looks.any():
+        return without.model
+    # Of equal ones the first.
+    return max((without, trained(looks)), key=lambda each: max(each.mrr)).model

@@ -28,7 +28,7 @@ def read(prefixes: Prefixes, basis: Floats, recent: int, features: int) -> Asked
     Args:
         prefixes: their `texts` float32 [prefixes, dimensions] are read through `basis` [dimensions, text].
         recent: how many of the latest items are read.
-        features: how many `features` each prefix has.
+        features: how many `features` of each prefix are read; of 0 nobody looks at those that they have.
 
     Raises:
         ValueError: the prefixes have another number of features.
@@ -37,7 +37,9 @@ def read(prefixes: Prefixes, basis: Floats, recent: int, features: int) -> Asked
     texts = np.zeros((count, basis.shape[1]), dtype=np.float32)
     if prefixes.texts is not None:
         texts = dot_products(prefixes.texts, basis.T).astype(np.float32)
-    known = np.zeros((count, features), dtype=np.float32) if prefixes.features is None else prefixes.features
+    known = prefixes.features
+    if known is None or features == 0:
+        known = np.zeros((count, features), dtype=np.float32)
     if known.shape != (count, features):
         raise ValueError(f"the model was trained with {features} features, the prefixes have {known.shape}")
     windows = prefixes.windows(recent, start=UNKNOWN, none=UNKNOWN)

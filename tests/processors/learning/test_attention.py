@@ -272,6 +272,9 @@ def test_features_of_a_prefix_decide_where_they_differ() -> None:
     assert candidates(model, asked, 1).items.ravel().tolist() == [2, 3]
     with pytest.raises(ValueError, match="trained with 2 features"):
         model.probabilities(replace(asked, features=np.eye(3, dtype=np.float32)[:2]))
+    plain = train(traces, points, NO_POINTS, 1, settings=OFTEN).model
+    without = plain.probabilities(replace(asked, features=None))
+    np.testing.assert_array_equal(plain.probabilities(asked), without, "who reads none passes them over")
 
 
 def test_what_cannot_be_learned_from_is_refused() -> None:

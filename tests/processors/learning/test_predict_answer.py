@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from pml.processors.learning.feasibility import Feasible
 from pml.processors.learning.predict_answer import ASKED_MOST, TASKS_MOST, Question, predict_answer
+from pml.processors.learning.traces import Vectors
 from pml.schemas.catalog import Capability
 from pml.schemas.prediction import CANDIDATES_MOST, Feasibility, PredictAnswer, PredictRequest
 from pml.schemas.structure import StructureParameter
@@ -38,7 +41,9 @@ class Order:
     elements: list[Element]
     learner: str = "markov_1"
 
-    def candidates(self, history: Sequence[str], request: str, most: int) -> Sequence[Element]:
+    def candidates(
+        self, history: Sequence[str], request: str, most: int, look: Vectors | None = None
+    ) -> Sequence[Element]:
         """The first of them."""
         return self.elements[:most]
 
@@ -53,6 +58,25 @@ def answer(
         (capabilities or {}).get,
     )
     return predict_answer(question, Order(elements), "mdl_1")
+
+
+def test_the_model_is_told_what_the_latest_element_was_called_with() -> None:
+    asked: list[Vectors | None] = []
+
+    @dataclass
+    class Looking(Order):
+        def candidates(
+            self, history: Sequence[str], request: str, most: int, look: Vectors | None = None
+        ) -> Sequence[Element]:
+            asked.append(look)
+            return super().candidates(history, request, most, look)
+
+    question = Question(PredictRequest(history=("a:x",)), lambda name: [], {}.get)
+    latest = np.ones(2, dtype=np.float32)
+    for each in (question, replace(question, look=latest)):
+        predict_answer(each, Looking([Element("a:x", 0.6)]), "mdl_1")
+    assert asked[0] is None
+    assert asked[1] is latest
 
 
 def written(answer: PredictAnswer, task_id: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pml.processors.learning.judging import judge
 from pml.processors.learning.learners import LEARNERS
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.traces import NO_TEXT, TraceSet
+from pml.processors.learning.training import selected
 from pml.processors.learning.vocabulary import Vocabulary
 from pml.processors.memory.embedding import HashedNgrams
 from tests.processors.learning.small_sessions import drawn_sessions
@@ -41,6 +42,18 @@ def test_what_only_other_sessions_called_is_nobodys_member() -> None:
     known = replace(sessions, traces=traces).known_from(np.array([0]))
     owner, member = (int(known.vocabulary.ids([name])[0]) for name in ("cap_report", "files:read"))
     assert known.members() == {owner: [member]}
+
+
+def test_what_items_were_called_with_stays_with_them() -> None:
+    sessions = drawn_sessions(4, 1, by_request=False, items=3)
+    looks = np.arange(12, dtype=np.float32)[:, None]
+    sessions = replace(sessions, traces=replace(sessions.traces, looks=looks))
+    rows = np.array([2, 0])
+    for known in (sessions.known_from(rows), sessions.asked_about(np.array([1]), rows)):
+        assert known.traces.looks is looks
+    kept = selected(sessions, rows).traces.looks
+    assert kept is not None
+    assert kept.ravel().tolist() == [6, 7, 8, 0, 1, 2]
 
 
 def endings(count: int, repeated: int = 0) -> Sessions:

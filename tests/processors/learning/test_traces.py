@@ -118,3 +118,43 @@ def test_spans_and_sums(pairs: list[tuple[int, int]]) -> None:
     assert spans(starts, lengths).tolist() == expected
     sums = summed(starts.astype(np.float64), lengths, 5)
     assert sums.tolist() == [sum(s for s, length in pairs if length == group) for group in range(5)]
+
+
+@given(LISTS, st.data())
+def test_before_an_item_the_look_of_the_one_before_it_is_known_never_its_own(
+    lists: list[list[int]], data: st.DataObject
+) -> None:
+    traces = trace_set(lists)
+    count = len(traces.items)
+    # Each item's look is its own number, from 1.
+    traces = replace(traces, looks=np.arange(1, count + 1, dtype=np.float32)[:, None])
+    rows = np.array(data.draw(st.lists(st.integers(0, len(lists) - 1))), dtype=np.int64)
+    expected = [
+        0 if place == 0 else int(start) + place
+        for start, items in zip(traces.offsets, lists, strict=False)
+        for place in range(len(items))
+    ]
+    found = traces.prefixes(np.arange(count)).features
+    assert found is not None
+    assert found.ravel().tolist() == expected
+    chosen = traces.selected(rows)
+    assert chosen.looks is not None
+    own = [int(traces.offsets[row]) + place + 1 for row in rows for place in range(len(lists[row]))]
+    assert chosen.looks.ravel().tolist() == own
+    called = np.flatnonzero(chosen.lengths > 0)
+    ended = chosen.whole(called).features
+    assert ended is not None
+    assert ended.ravel().tolist() == [int(traces.offsets[row + 1]) for row in rows[called]]
+
+
+def test_looks_are_kept_with_the_columns_and_belong_to_them() -> None:
+    traces = trace_set([[1, 2], [3]])
+    assert "looks" not in traces.to_arrays()
+    assert traces.prefixes(traces.positions()).features is None
+    told = replace(traces, looks=np.ones((3, 2), dtype=np.float32))
+    again = TraceSet(**told.to_arrays())
+    assert again.looks is not None
+    assert again.looks.tolist() == np.ones((3, 2)).tolist()
+    for wrong in (np.ones((2, 2), dtype=np.float32), np.ones(3, dtype=np.float32)):
+        with pytest.raises(ValueError, match="are not rows"):
+            replace(traces, looks=wrong)

@@ -27,6 +27,7 @@ SHOWN: dict[str, Any] = {
     "validation": {"ranker": JUDGED, "markov_1": JUDGED},
     "gains": {"ranker": GAIN},
     "message_passing": GAIN,
+    "reads_looks": True,
     "calibration": {name: {"expected_error": 0.1, "brier": 0.2} for name in ("before", "after")},
     "recalled": {
         "questions": 10,
@@ -84,7 +85,18 @@ def cut(path: tuple[str, ...], value: Any) -> dict[str, Any]:
 def test_all_that_is_shown_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     laid(tmp_path, SHOWN)
     print_manifest(read_shown(tmp_path, FIRST))
-    assert "took: judging 3.5 s" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "took: judging 3.5 s" in told
+    assert "it reads what the latest call's arguments look like" in told
+
+
+def test_of_a_model_that_reads_no_looks_nothing_is_said_of_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for value in (False, ...):
+        laid(tmp_path, cut(("reads_looks",), value))
+        print_manifest(read_shown(tmp_path, FIRST))
+    assert "look like" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("path", list(places(SHOWN)), ids=".".join)

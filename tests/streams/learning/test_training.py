@@ -53,7 +53,7 @@ def test_a_model_is_kept_with_all_that_is_known_of_it(tmp_path: Path) -> None:
     assert found[0].confidence > 0.8
     assert (kept["serves"], kept["baseline"], kept["seed"]) == ("markov_1", "markov_1", 1)
     assert set(kept["validation"]) == set(USUAL)
-    assert kept["message_passing"] is None
+    assert (kept["message_passing"], kept["reads_looks"]) == (None, False)
     recalled = kept["recalled"]
     assert (recalled["questions"], recalled["right"]) == (model.recall.asked, model.recall.right)
     assert recalled["used"]
