@@ -286,7 +286,7 @@ async def _foreseen(settings: Settings, play: Play, trained: Trained) -> list[li
     library = Library()
     for record in (await read_catalog(settings)).values():
         library.take(record)
-    served = as_served(settings, trained.model, trained.manifest["model_id"])
+    served = as_served(settings, trained.model, trained.manifest)
     return [
         [_guesses(library, served, play, session, place) for place in range(1, len(session.made) + 1)]
         for session in play.sessions

@@ -41,7 +41,7 @@ def models_of(
     training = selected(sessions, rows)
     verdict = judged_and_chosen(training, embedding, seed)
     chosen = Chosen(verdict.choice.baseline, verdict.choice.serves)
-    recall = Recall.fit(training) if verdict.recalls(seed) else None
+    recall = Recall.fit(training) if verdict.recalls else None
     models = {}
     for name, learner in ((chosen.baseline, chosen.baseline), (RANKER, LEARNER)):
         calibration = calibrate(verdict.judged, learner).calibration

@@ -44,7 +44,7 @@ def counted(sessions: Sessions, embedding: Embedding, arguments: ArgumentSources
         FIRST if verdict is None else verdict.choice.serves,
         calibration=None if verdict is None else verdict.calibrated.calibration,
         arguments=arguments,
-        recall=Recall.fit(sessions) if verdict is None or verdict.recalls(SEED) else None,
+        recall=Recall.fit(sessions) if verdict is None or verdict.recalls else None,
     )
     return replace(found, embedding=embedding)
 

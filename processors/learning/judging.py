@@ -17,7 +17,6 @@ from pml.processors.learning.recall import Recall
 from pml.processors.learning.requests import read_requests
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.splits import folds
-from pml.processors.learning.traces import Prefixes
 from pml.processors.learning.vocabulary import UNKNOWN, Ids
 from pml.processors.memory.embedding import Embedding
 
@@ -26,6 +25,7 @@ FOLDS = 5
 Places = NDArray[np.int64]
 Told = Callable[[str], None]
 Learners = Mapping[str, Learner]
+Recalled = Sequence[Mapping[int, float]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,14 +33,15 @@ class Scored:
     """What a learner said of each question: `quality` of the candidates, and every candidate's score.
 
     `items` int32 (in the numbers of whoever was asked), `scores` float64 and `right` bool, all [questions,
-    places], 0 where nothing is named. `ended` float64 [sessions, places]: the scores after a session's last
-    item, where nothing that is named comes.
+    places], 0 where nothing is named. `ended_items` and `ended` likewise [sessions, places]: items and scores
+    after a session's last item, where nothing that is named comes.
     """
 
     quality: Quality
     items: Ids
     scores: NDArray[np.float64]
     right: NDArray[np.bool_]
+    ended_items: Ids
     ended: NDArray[np.float64]
 
 
@@ -49,18 +50,20 @@ class Judged:
     """All learners on the same questions, every item but the first of a session.
 
     `clusters` int64 [questions]: the group of each; `fold` int64: who was not asked what it had seen;
-    `unseen` bool: what came had never been called by whom the learners saw. `ended_fold` int64 [sessions].
-    `targets` int32: what came; `recalled`: of each question how likely what had recurred in those whom the
-    learners saw comes next (`Recall`), in the same numbers as `Scored.items`; empty where nobody asked.
+    `unseen` bool: what came had never been called by whom the learners saw. `targets` int32: what came;
+    `recalled`: of each question how likely each comes by what recurred in those whom the learners saw, in the
+    numbers of `Scored.items`; empty where nobody asked. `ended_…` are of the ends of sessions.
     """
 
     ways: Mapping[str, Scored]
     clusters: Places
     fold: Places
     unseen: NDArray[np.bool_]
-    ended_fold: Places
     targets: Ids
-    recalled: Sequence[Mapping[int, float]]
+    recalled: Recalled
+    ended_clusters: Places
+    ended_fold: Places
+    ended_recalled: Recalled
 
     def __len__(self) -> int:
         return len(self.clusters)
@@ -93,19 +96,22 @@ def judge(
     for held in range(count):
         training, held_out = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
         asking = Asking(sessions, training, held_out, embedding, seed)
-        parts.append(asking.judged(learners, told, recalls=True))
+        parts.append(asking.judged(learners, told, asking.recalled()))
     ways = {name: _joined([part.ways[name] for part in parts]) for name in learners}
-    clusters, unseen, targets = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("clusters", "unseen", "targets")
+    columns = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("clusters", "unseen", "targets", "ended_clusters")
+    }
+    recalled, ended_recalled = (
+        [found for part in parts for found in getattr(part, name)] for name in ("recalled", "ended_recalled")
     )
     return Judged(
         ways,
-        clusters,
         fold=np.repeat(np.arange(count), [len(part) for part in parts]),
-        unseen=unseen,
+        recalled=recalled,
         ended_fold=np.repeat(np.arange(count), [len(part.ended_fold) for part in parts]),
-        targets=targets,
-        recalled=[found for part in parts for found in part.recalled],
+        ended_recalled=ended_recalled,
+        **columns,
     )
 
 
@@ -122,18 +128,35 @@ class Asking:
         points, contained = embedding.embed(descriptions), known.members()
         self._given = Given(self._learned.traces, points, self._requests, seed, contained)
         self._others = known.traces.selected(held_out)
+        self._told = replace(sessions, traces=sessions.traces.selected(held_out))
 
-    def judged(self, learners: Learners, told: Told = lambda name: None, *, recalls: bool = False) -> Judged:
-        """Fit each and ask it; `told` is called with each name. `recalls`: ask, too, what recurs."""
+    def recalled(self) -> tuple[Recalled, Recalled]:
+        """What recurred says of each question, and of the end of each session; nothing is fitted for it.
+
+        The others are asked about by the names that they really called, as in serving.
+        """
+        recall, traces = Recall.fit(self._learned), self._told.traces
+        questions = traces.prefixes(traces.positions())
+        ends = traces.whole(np.flatnonzero(traces.lengths > 0))
+        if recall is None:
+            return [{}] * len(questions), [{}] * len(ends)
+        return recall.after_each(questions, self._told), recall.after_each(ends, self._told)
+
+    def judged(
+        self,
+        learners: Learners,
+        told: Told = lambda name: None,
+        recalled: tuple[Recalled, Recalled] = ((), ()),
+    ) -> Judged:
+        """Fit each and ask it; `told` is called with each name. `recalled` is kept beside what they say."""
         others, requests = self._others, self._requests
         places = others.positions()
         prefixes, targets = others.prefixes(places, requests.points), others.items[places]
-        whole = others.whole(np.flatnonzero(others.lengths > 0), requests.points)
-        ways = {}
+        some = np.flatnonzero(others.lengths > 0)
+        whole, ways = others.whole(some, requests.points), {}
         for name, learner in learners.items():
             predictor = asked(learner.fit(self._given), requests)
-            ended = candidates(predictor, whole).probabilities
-            ways[name] = replace(scored(candidates(predictor, prefixes), targets), ended=ended)
+            ways[name] = scored(candidates(predictor, prefixes), targets, candidates(predictor, whole))
             told(name)
         seen = np.isin(targets, self._given.traces.items) & (targets != UNKNOWN)
         return Judged(
@@ -141,14 +164,12 @@ class Asking:
             clusters=others.groups[others.owners[places]],
             fold=np.zeros(len(places), dtype=np.int64),
             unseen=~seen,
-            ended_fold=np.zeros(len(whole), dtype=np.int64),
             targets=targets,
-            recalled=self._recalled(prefixes) if recalls else (),
+            recalled=recalled[0],
+            ended_clusters=others.groups[some],
+            ended_fold=np.zeros(len(whole), dtype=np.int64),
+            ended_recalled=recalled[1],
         )
-
-    def _recalled(self, prefixes: Prefixes) -> list[Mapping[int, float]]:
-        recall = Recall.fit(self._learned)
-        return [{}] * len(prefixes) if recall is None else recall.after_each(prefixes, self._learned)
 
 
 def ask(
@@ -165,10 +186,11 @@ def ask(
     return Asking(sessions, training, held_out, embedding, seed).judged(learners, told)
 
 
-def scored(named: Candidates, targets: NDArray[np.int32]) -> Scored:
-    """Candidates beside what came, int32 [questions]."""
+def scored(named: Candidates, targets: Ids, ended: Candidates) -> Scored:
+    """Candidates beside what came, int32 [questions], and those after the ends."""
     right = (named.items == targets[:, None]) & (targets != UNKNOWN)[:, None]
-    return Scored(quality(named, targets), named.items, named.probabilities, right, named.probabilities[:0])
+    found = quality(named, targets)
+    return Scored(found, named.items, named.probabilities, right, ended.items, ended.probabilities)
 
 
 def measured(found: Quality, clusters: Places, seed: int) -> dict[str, Any]:
@@ -216,5 +238,5 @@ def _joined(parts: list[Scored]) -> Scored:
     joined = Quality(
         *(np.concatenate([getattr(each, column.name) for each in qualities]) for column in fields(Quality))
     )
-    columns = ("items", "scores", "right", "ended")
+    columns = ("items", "scores", "right", "ended_items", "ended")
     return Scored(joined, *(np.concatenate([getattr(part, name) for part in parts]) for name in columns))

@@ -49,7 +49,7 @@ class NextModel:
         embedding: makes the points of requests; the one whose points the model was fitted with.
         arguments: names the arguments of what comes next; None where nothing was learned of values.
         success: how likely a call with such arguments succeeds; None where they say nothing of that.
-        recall: what sessions that had gone exactly so did next; None where too little recurs.
+        recall: what sessions that had gone exactly so did next; None where too little recurs, or it harms.
     """
 
     learner: str

@@ -20,7 +20,7 @@ from pml.processors.learning.duplicates import key_hash
 from pml.processors.learning.isotonic import Isotonic
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.traces import NO_TEXT, Prefixes
-from pml.processors.learning.vocabulary import Ids
+from pml.processors.learning.vocabulary import UNKNOWN, Ids
 from pml.schemas.prediction import HISTORY_MOST, REQUEST_CHARACTERS_MAX
 
 # What one session alone did says nothing.
@@ -98,7 +98,7 @@ class Recall:
         return dict(zip(self.items[inside].tolist(), said.tolist(), strict=True))
 
     def after_each(self, prefixes: Prefixes, sessions: Sessions) -> list[Mapping[int, float]]:
-        """The same for prefixes of these sessions, in whose numbers it was learned."""
+        """The same for prefixes of sessions, whose vocabulary may be another one."""
         rows = prefixes.text_rows
         texts = np.full(len(prefixes), NO_TEXT) if rows is None else rows
         asked = zip(prefixes.starts.tolist(), prefixes.ends.tolist(), texts.tolist(), strict=True)
@@ -159,21 +159,28 @@ def agreed(
 def _questions(sessions: Sessions) -> Iterator[tuple[int, int]]:
     """Of each session after each element: its beginning so far, and what came next or `END`.
 
-    Who asks remembers `HISTORY_MOST` elements: of so many nobody knows whether the session began with them.
+    Who asks remembers `HISTORY_MOST` elements, of so many nobody knows whether the session began with them;
+    and none that has no name.
     """
     traces = sessions.traces
     bounds = zip(
         traces.offsets[:-1].tolist(), traces.offsets[1:].tolist(), traces.end_texts.tolist(), strict=True
     )
     for begin, end, last in bounds:
-        names = _names(sessions, traces.items[begin:end])
-        for place in range(begin + 1, min(end + 1, begin + HISTORY_MOST)):
-            text = _text(sessions, int(traces.texts[place]) if place < end else last)
-            yield _key(names[: place - begin], text), int(traces.items[place]) if place < end else END
+        history: list[str] = []
+        for place in range(begin + 1, end + 1):
+            history += _names(sessions, traces.items[place - 1 : place])
+            if len(history) >= HISTORY_MOST:
+                break
+            if history:
+                text = _text(sessions, int(traces.texts[place]) if place < end else last)
+                yield _key(history, text), int(traces.items[place]) if place < end else END
 
 
 def _names(sessions: Sessions, items: Ids) -> list[str]:
-    return [sessions.vocabulary.name(item) or "" for item in items.tolist()]
+    """Those of the first `HISTORY_MOST` that have one: more of them begin nothing that is kept."""
+    known = items[items != UNKNOWN][:HISTORY_MOST]
+    return [name for item in known.tolist() if (name := sessions.vocabulary.name(item)) is not None]
 
 
 def _text(sessions: Sessions, row: int) -> str:

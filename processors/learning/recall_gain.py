@@ -5,21 +5,21 @@ Sessions recur in time, so only there it shows: between folds near-duplicates ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pml.processors.learning.evaluation import Quality
+from pml.processors.learning.choosing import GROUPS_LEAST
 from pml.processors.learning.intervals import paired_interval
 from pml.processors.learning.isotonic import Isotonic
-from pml.processors.learning.judging import Asking, gain, measured, rounded
+from pml.processors.learning.judging import Asking, Scored, gain, rounded
 from pml.processors.learning.learners import LEARNERS
-from pml.processors.learning.served_quality import answered, served_quality
+from pml.processors.learning.served_quality import answered, errors, served_quality
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.splits import TEST, TRAINING, by_time
+from pml.processors.learning.vocabulary import UNKNOWN
 from pml.processors.memory.embedding import Embedding
 
 LATEST_SHARE = 0.2
@@ -27,37 +27,43 @@ LATEST_SHARE = 0.2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecallGain:
-    """What serves with what recurs, and without, on the same questions.
+    """What serves with what recurs, and without, on the same questions, and at the same ends of sessions.
 
-    `clusters` int64 is the group of each question; `answered` how many of them something recurred answers.
+    `clusters` int64 [questions + ends]: the group of each; `answered` bool: those that something recurred
+    answers.
     """
 
-    recalling: Quality
-    alone: Quality
+    recalling: Scored
+    alone: Scored
     clusters: NDArray[np.int64]
-    answered: int
+    answered: NDArray[np.bool_]
 
     def harms(self, seed: int) -> bool:
         """Whether it is surely worse, by what comes first or by how sure it is: then nothing is recalled.
 
-        It counts, as baselines do, so it need not be surely better (DESIGN §7).
+        It counts, as baselines do, so it need not be surely better (DESIGN §7). Of a few groups nobody is
+        sure (`GROUPS_LEAST`).
         """
-        first = paired_interval(self.recalling.hit_1, self.alone.hit_1, self.clusters, seed, 2)
-        error = paired_interval(self.recalling.brier, self.alone.brier, self.clusters, seed, 2)
+        if len(np.unique(self.clusters[self.answered])) < GROUPS_LEAST:
+            return False
+        one, other = self.recalling.quality.hit_1, self.alone.quality.hit_1
+        first = paired_interval(one, other, self.clusters[: len(one)], seed, 2)
+        error = paired_interval(errors(self.recalling), errors(self.alone), self.clusters, seed, 2)
         return first[1] < 0 or error[0] > 0
 
     def report(self, seed: int) -> dict[str, Any]:
-        """For a manifest."""
-        error = paired_interval(self.recalling.brier, self.alone.brier, self.clusters, seed)
+        """For a manifest; hit@1 is of the questions, Brier of the ends, too."""
+        one, other = self.recalling.quality, self.alone.quality
+        error, without = errors(self.recalling), errors(self.alone)
         return {
-            "questions": len(self.clusters),
-            "answered": self.answered,
-            "recalling": measured(self.recalling, self.clusters, seed),
-            "alone": measured(self.alone, self.clusters, seed),
+            "questions": len(one.hit_1),
+            "ends": len(self.clusters) - len(one.hit_1),
+            "answered": int(self.answered.sum()),
+            "groups": len(np.unique(self.clusters[self.answered])),
             "gain": {
-                **gain(self.recalling, self.alone, self.clusters, seed),
-                "brier": round(float(self.recalling.brier.mean() - self.alone.brier.mean()), 4),
-                "brier_interval": rounded(error),
+                **gain(one, other, self.clusters[: len(one.hit_1)], seed),
+                "brier": round(float(error.mean() - without.mean()), 4),
+                "brier_interval": rounded(paired_interval(error, without, self.clusters, seed)),
             },
         }
 
@@ -69,7 +75,7 @@ def recall_gain(
 
     Args:
         learner: what serves.
-        calibration: of that, learned by folds; both sides have the same.
+        calibration: of that, learned by folds; of the latest as well, so it rather speaks against recalling.
 
     Returns:
         None where the latest ask nothing, or nothing that recurred answers them.
@@ -80,14 +86,14 @@ def recall_gain(
     if not (sessions.traces.lengths[earlier] > 1).any() or not (sessions.traces.lengths[latest] > 1).any():
         return None
     asking = Asking(alone, earlier, latest, embedding, seed)
-    judged = asking.judged({learner: LEARNERS[learner]}, recalls=True)
-    told = int(answered(judged).sum())
-    if not told:
+    recalled = asking.recalled()
+    if not any(found.keys() - {UNKNOWN} for each in recalled for found in each):
         return None
-    known: Mapping[int, Isotonic] = {0: calibration}
+    judged = asking.judged({learner: LEARNERS[learner]}, recalled=recalled)
+    known = {0: calibration}
     recalling, without = (served_quality(judged, learner, known, recalls=each) for each in (True, False))
-    groups = sessions.traces.groups[judged.clusters]
-    return RecallGain(recalling.quality, without.quality, groups, told)
+    rows = np.concatenate((judged.clusters, judged.ended_clusters))
+    return RecallGain(recalling, without, sessions.traces.groups[rows], answered(judged))
 
 
 def _each_alone(sessions: Sessions) -> Sessions:

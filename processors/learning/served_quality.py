@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from pml.processors.learning.candidates import Candidates
 from pml.processors.learning.isotonic import Isotonic
-from pml.processors.learning.judging import Judged, Scored, scored
+from pml.processors.learning.judging import Judged, Recalled, Scored, scored
 from pml.processors.learning.recall import END, agreed
-from pml.processors.learning.vocabulary import UNKNOWN
+from pml.processors.learning.vocabulary import UNKNOWN, Ids
 
 
 def served_quality(
@@ -29,33 +29,48 @@ def served_quality(
         recalls: whether what recurs is beside it.
     """
     way = judged.ways[learner]
-    confidences = _confidences(way, judged.fold, calibrations)
-    items = way.items.copy()
+    named = _served(way.items, way.scores, judged.fold, calibrations)
+    ended = _served(way.ended_items, way.ended, judged.ended_fold, calibrations)
     if recalls:
-        for row, found in enumerate(judged.recalled):
-            if found:
-                _join(items[row], confidences[row], found)
-    return scored(Candidates(items, confidences), judged.targets)
+        _join(named, judged.recalled)
+        _join(ended, judged.ended_recalled)
+    return scored(named, judged.targets, ended)
+
+
+def errors(found: Scored) -> NDArray[np.float64]:
+    """float64 [questions + ends]: the Brier score of each; at an end nothing that is named comes."""
+    return np.concatenate((found.quality.brier, np.sum(found.ended**2, axis=1)))
 
 
 def answered(judged: Judged) -> NDArray[np.bool_]:
-    """bool [questions]: to which something that recurred says what comes next, or that nothing does."""
-    return np.array([bool(found) for found in judged.recalled], dtype=np.bool_)
+    """bool [questions + ends]: of which something that recurred says what comes, or that nothing does."""
+    every = (*judged.recalled, *judged.ended_recalled)
+    return np.array([bool(found.keys() - {UNKNOWN}) for found in every], dtype=np.bool_)
 
 
-def _confidences(
-    way: Scored, fold: NDArray[np.int64], calibrations: Mapping[int, Isotonic]
-) -> NDArray[np.float64]:
-    found = way.scores.copy()
+def _served(
+    items: Ids,
+    scores: NDArray[np.float64],
+    fold: NDArray[np.int64],
+    calibrations: Mapping[int, Isotonic],
+) -> Candidates:
+    """Candidates of their own arrays, as sure as they are right."""
+    found = scores.copy()
     for held, calibration in calibrations.items():
-        found[fold == held] = calibration(way.scores[fold == held])
-    return np.where(way.items == UNKNOWN, 0.0, np.clip(found, 0.0, 1.0))
+        found[fold == held] = calibration(scores[fold == held])
+    return Candidates(items.copy(), np.where(items == UNKNOWN, 0.0, np.clip(found, 0.0, 1.0)))
 
 
-def _join(items: NDArray[np.int32], confidences: NDArray[np.float64], found: Mapping[int, float]) -> None:
-    """Write into the row of a question what is said of it with what recurs."""
-    named = items != UNKNOWN
-    said = list(zip(items[named].tolist(), confidences[named].tolist(), strict=True))
+def _join(named: Candidates, recalled: Recalled) -> None:
+    """Write into them what is said together with what recurs."""
+    for row, found in enumerate(recalled):
+        if found:
+            _join_row(named.items[row], named.probabilities[row], found)
+
+
+def _join_row(items: Ids, confidences: NDArray[np.float64], found: Mapping[int, float]) -> None:
+    known = items != UNKNOWN
+    said = list(zip(items[known].tolist(), confidences[known].tolist(), strict=True))
     recalled = {item: likely for item, likely in found.items() if item not in (END, UNKNOWN)}
     both = agreed(said, recalled, found.get(END, 0.0))[: len(items)]
     items[: len(both)], confidences[: len(both)] = zip(*both, strict=True) if both else ((), ())

@@ -56,17 +56,14 @@ def split(sessions: Sessions, test_share: float, seed: int, *, latest: bool = Fa
 class Verdict:
     """What learners reached on sessions they had not seen, which one serves, and its calibration.
 
-    `recalled`: what recurs gives what serves; None where nothing tells.
+    `recalled`: what recurs gives what serves, None where nothing tells; `recalls`: it is said beside that.
     """
 
     judged: Judged
     choice: Choice
     calibrated: Calibrated
     recalled: RecallGain | None
-
-    def recalls(self, seed: int) -> bool:
-        """Whether what recurs may be said beside what serves."""
-        return self.recalled is None or not self.recalled.harms(seed)
+    recalls: bool
 
     def served(self, seed: int) -> dict[str, Any]:
         """The same of what serves as a whole, and how much more often it is right than the best baseline."""
@@ -106,7 +103,8 @@ def judged_and_chosen(
         choice = replace(choice, serves=wanted, reason=f"{wanted} was asked for")
     calibrated = calibrate(judged, choice.serves)
     recalled = recall_gain(sessions, embedding, seed, choice.serves, calibrated.calibration)
-    return Verdict(judged, choice, calibrated, recalled)
+    recalls = recalled is None or not recalled.harms(seed)
+    return Verdict(judged, choice, calibrated, recalled, recalls)
 
 
 def selected(sessions: Sessions, rows: Places) -> Sessions:
@@ -123,7 +121,7 @@ def examined(
     choice = verdict.choice
     names = dict.fromkeys((choice.serves, choice.baseline))
     asking = Asking(sessions, parts.training, parts.test, embedding, seed)
-    found = asking.judged({name: LEARNERS[name] for name in names}, recalls=True)
+    found = asking.judged({name: LEARNERS[name] for name in names}, recalled=asking.recalled())
     if len(found) == 0:
         return None
     serves, baseline = found.ways[choice.serves], found.ways[choice.baseline]
@@ -139,12 +137,13 @@ def _served(
     verdict: Verdict, found: Judged, calibrations: Mapping[int, Isotonic], seed: int
 ) -> dict[str, Any]:
     """What these questions are answered by what serves: as sure as it was right, with what recurs."""
-    choice, recalls = verdict.choice, verdict.recalls(seed)
+    choice, recalls = verdict.choice, verdict.recalls
     whole = served_quality(found, choice.serves, calibrations, recalls=recalls)
-    said, right = whole.scores[:, 0], whole.right[:, 0]
+    said = np.concatenate((whole.scores[:, 0], whole.ended[:, 0]))
+    right = np.concatenate((whole.right[:, 0], np.zeros(len(whole.ended), dtype=np.bool_)))
     return {
         **measured(whole.quality, found.clusters, seed),
         "gain": gain(whole.quality, found.ways[choice.baseline].quality, found.clusters, seed),
         "confidence_brier": round(brier(said, right), 4),
-        "recalled": int(answered(found).sum()) if recalls else 0,
+        "recalled": int(answered(found)[: len(found)].sum()) if recalls else 0,
     }

@@ -82,7 +82,8 @@ def _recalled(recalled: Mapping[str, Any]) -> str:
         "it serves" if recalled.get("used", True) else "surely worse, so it does not serve",
     )
     return (
-        f"{told}; of the latest fifth it answers {latest['answered']} of {latest['questions']}: "
+        f"{told}; of the latest fifth it answers {latest['answered']} of {latest['questions']} and "
+        f"{latest['ends']} ends: "
         f"{gained(given)} in hit@1, {given['brier']:+.3f} in Brier: {verdict}"
     )
 

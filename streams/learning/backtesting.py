@@ -175,7 +175,7 @@ def run_backtest(
         threshold = catalog.threshold(tenant, "", "", "").value
     budget = wanted.budget or catalog.policy.budget_name
     terms = Terms(threshold, BUDGETS[budget], catalog, paces(sessions))
-    answer = _answering(records, tenant, as_served(settings, model, wanted.model_id))
+    answer = _answering(records, tenant, as_served(settings, model, manifest))
     done = iter(range(1, len(sessions) + 1))
     each = [terms, *(replace(terms, threshold=other) for other in THRESHOLDS)]
     found, *others = backtests(sessions, answer, each, lambda: progress(next(done), len(sessions)))

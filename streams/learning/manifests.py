@@ -23,6 +23,8 @@ from pml.schemas.times import from_rfc3339
 
 _ID = re.compile(r"mdl_[0-9a-f]{12}")
 _ID_DIGITS = 12
+# In `data`: which key short values were hashed with.
+HASHED_WITH = "hashed_with"
 _DIGEST_BYTES = 16
 
 Manifest = dict[str, Any]
@@ -137,8 +139,14 @@ def tenant_of(manifest: Mapping[str, Any]) -> str:
     return manifest.get("data", {}).get("tenant") or DEFAULT_TENANT
 
 
+def hashed_with(manifest: Mapping[str, Any]) -> str | None:
+    """The digest of the key that short values were hashed with, for who reads looks; None: of none."""
+    found = manifest.get("data", {}).get(HASHED_WITH)
+    return found if isinstance(found, str) else None
+
+
 def digest_of(told: bytes) -> str:
-    """What the bytes of a model are known by."""
+    """What bytes are known by: those of a model, or a key that nobody is to read."""
     return hashlib.blake2b(told, digest_size=_DIGEST_BYTES).hexdigest()
 
 

@@ -29,7 +29,7 @@ from pml.schemas.prediction import PredictAnswer, PredictRequest
 from pml.streams.learning.artefacts import ModelUnfit, load
 from pml.streams.learning.at_hand import AtHand, keep_latest
 from pml.streams.learning.counted_runs import TENANTS_WAITING_MAX, CountedRuns, Schemas
-from pml.streams.learning.manifests import tenant_of
+from pml.streams.learning.manifests import digest_of, hashed_with, tenant_of
 from pml.streams.settings import Settings
 
 LOADED_AGAIN_S = 10.0
@@ -143,7 +143,7 @@ class Serving:
         model, manifest = load(self._settings.models_folder, model_id, embedding)
         if tenant_of(manifest) != tenant:
             raise ModelUnfit(f"{model_id} is another tenant's, whose values it knows: promote one of its own")
-        found = as_served(self._settings, model, model_id)
+        found = as_served(self._settings, model, manifest)
         log.info("model loaded", model=model_id, learner=model.learner)
         return found
 
@@ -172,14 +172,22 @@ class Serving:
         return None if model is None else Served(model)
 
 
-def as_served(settings: Settings, model: NextModel, model_id: str) -> Served:
+def as_served(settings: Settings, model: NextModel, manifest: Mapping[str, Any]) -> Served:
     """A trained model as it answers here.
 
     Raises:
         ConfigurationError: the installation has no key that values could be hashed with.
+        ModelUnfit: the model reads looks, whose short values another installation's key hashed.
     """
+    model_id = str(manifest["model_id"])
     hashes = model.success is not None or model.reads_looks
-    return Served(model, model_id, settings.installation_key() if hashes else b"")
+    key = settings.installation_key() if hashes else b""
+    if model.reads_looks and hashed_with(manifest) != digest_of(key):
+        raise ModelUnfit(
+            f"{model_id} reads what short values were hashed to with another installation's key: train it "
+            "here, or bring its data_dir/installation.key"
+        )
+    return Served(model, model_id, key)
 
 
 def known_of(library: Library, tenant: str) -> Known:

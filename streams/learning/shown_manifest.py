@@ -53,6 +53,7 @@ class _RecallGain(_Gain):
 
 class _Latest(Record):
     questions: Count
+    ends: Count
     answered: Count
     gain: _RecallGain
 

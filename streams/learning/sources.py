@@ -29,6 +29,7 @@ from pml.schemas.errors import ConfigurationError
 from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.streams.catalog_topic import Records
 from pml.streams.learning.data_hash import data_hash
+from pml.streams.learning.manifests import HASHED_WITH, digest_of
 
 # What a session is made of, out of the columns of a training set.
 COLUMNS = (
@@ -139,6 +140,8 @@ def from_store(store: Store, selection: Selection, known: Known, outcome: str = 
 def with_looks(source: Source, hash_key: bytes) -> Source:
     """The same, knowing of each run what it was called with, as far as its values are known.
 
+    What it is said to be from has the key's digest, so that a model that reads looks serves nowhere else.
+
     Args:
         hash_key: the installation key, which what serves hashes short values with.
     """
@@ -146,7 +149,8 @@ def with_looks(source: Source, hash_key: bytes) -> Source:
         return source
     looks = session_looks(source.sessions, source.names, source.values, hash_key)
     traces = replace(source.sessions.traces, looks=looks)
-    return replace(source, sessions=replace(source.sessions, traces=traces))
+    about = {**source.about, HASHED_WITH: digest_of(hash_key)}
+    return replace(source, sessions=replace(source.sessions, traces=traces), about=about)
 
 
 def judged(success: NDArray[Any], scored: NDArray[np.int8]) -> NDArray[np.uint8]:

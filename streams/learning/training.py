@@ -111,7 +111,7 @@ def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases
             calibration=calibration,
             arguments=arguments,
             success=success,
-            recall=recall if verdict.recalls(wish.seed) else None,
+            recall=recall if verdict.recalls else None,
         )
     with phases.phase("testing"):
         examination = _Examination(source.sessions, parts, verdict, embedding, wish)
@@ -159,8 +159,7 @@ def _recalled(recall: Recall | None, verdict: Verdict, seed: int) -> dict[str, A
     if recall is None:
         return None
     latest = None if verdict.recalled is None else verdict.recalled.report(seed)
-    used = verdict.recalls(seed)
-    return {"questions": recall.asked, "right": recall.right, "used": used, "latest": latest}
+    return {"questions": recall.asked, "right": recall.right, "used": verdict.recalls, "latest": latest}
 
 
 def judge_all(sessions: Sessions, embedding: Embedding, wish: Wish, phases: Phases) -> Verdict:

@@ -36,6 +36,7 @@ def fit_attention(
     membership = Membership.of_structures(learned, len(points), contained)
     return _what_pays(
         traces,
+        seed,
         lambda looks: train(traces, points, texts, seed, membership=membership, features=looks),
     )
 
@@ -43,17 +44,17 @@ def fit_attention(
 def fit_head(traces: TraceSet, points: Vectors, texts: Vectors, seed: int) -> Attention:
     """The same without messages: what they are worth is the difference. Arguments are those of
     `fit_attention`."""
-    return _what_pays(traces, lambda looks: train(traces, points, texts, seed, features=looks))
+    return _what_pays(traces, seed, lambda looks: train(traces, points, texts, seed, features=looks))
 
 
-def _what_pays(traces: TraceSet, trained: Callable[[Vectors | None], Training]) -> Attention:
+def _what_pays(traces: TraceSet, seed: int, trained: Callable[[Vectors | None], Training]) -> Attention:
     """The model that reads what the latest item was called with, where validation says that it is better.
 
-    Of two that are equally good the one without: where there is no validation, that is.
+    Of two that are equally good the one without; so where there is no validation nothing else is trained.
     """
     without = trained(None)
     looks = traces.prefixes(np.arange(len(traces.items))).features
-    if looks is None or not looks.any():
+    if looks is None or not looks.any() or learned_from(traces, seed).all():
         return without.model
     # Of equal ones the first.
     return max((without, trained(looks)), key=lambda each: max(each.mrr)).model

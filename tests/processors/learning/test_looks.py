@@ -242,3 +242,18 @@ def test_what_rankers_count_with_reads_no_looks() -> None:
 def test_what_falls_together_by_chance_takes_as_often_as_it_adds() -> None:
     found = np.array([look(f"a:b{number}", {"x": number}, KEY) for number in range(200)])
     assert abs(float(np.mean(np.sign(found[found != 0])))) < 0.2
+
+
+def test_where_nothing_validates_nothing_is_trained_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained: list[bool] = []
+    train = fitting.train
+
+    def counted(*given: Any, **named: Any) -> Training:
+        trained.append(named["features"] is not None)
+        return train(*given, **named)
+
+    monkeypatch.setattr(fitting, "train", counted)
+    for count, expected in ((9, [False]), (10, [False, True])):
+        trained.clear()
+        fitted(with_looks(sessions_of(by_extension, range(count))), EMBEDDING, 1, "attention_head")
+        assert trained == expected

@@ -82,8 +82,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Settings, Mapping
 
 def served_by(trained: tuple[Settings, Mapping[str, Any]]) -> Served:
     settings, manifest = trained
-    model, _ = artefacts.load(settings.models_folder, manifest["model_id"], EMBEDDING)
-    return as_served(settings, model, manifest["model_id"])
+    model, kept = artefacts.load(settings.models_folder, manifest["model_id"], EMBEDDING)
+    return as_served(settings, model, kept)
 
 
 def first_after(served: Served, *past: PastElement) -> str | None:
@@ -103,6 +103,17 @@ def test_what_serves_is_told_what_the_latest_element_was_called_with(
     for number in range(1_000, 1_020):
         latest = PastElement(name="files:read", arguments=read(number))
         assert first_after(served, other, latest) == NEXT[number % 2]
+
+
+def test_where_another_key_hashes_values_it_does_not_serve(
+    trained: tuple[Settings, Mapping[str, Any]], tmp_path: Path
+) -> None:
+    settings, manifest = trained
+    model, kept = artefacts.load(settings.models_folder, manifest["model_id"], EMBEDDING)
+    key = settings.installation_key()
+    assert key.hex() not in str(kept)
+    with pytest.raises(artefacts.ModelUnfit, match="another installation's key"):
+        as_served(settings_in(tmp_path), model, kept)
 
 
 def test_where_its_arguments_are_gone_nothing_is_told(trained: tuple[Settings, Mapping[str, Any]]) -> None:
@@ -180,7 +191,7 @@ def test_runs_of_the_store_look_like_what_they_were_called_with(migrated_store: 
         session.add(h.run_started(tasks=1), "run_1")
         session.add(h.completed("n1", tool="files:read", arguments=read(number)), "run_1")
         session.add(h.run_completed(), "run_1")
-        for run_id, capability_id in (("run_2", None), ("run_3", "cap_1")):
+        for run_id, capability_id in (("run_2", None), ("run_3", "cap_1"), ("run_4", None)):
             context = {"repo": f"no {number}"}
             session.add(h.run_started(capability_id=capability_id, context=context, tasks=2), run_id)
             for task_id in ("n1", "n2"):
@@ -196,5 +207,6 @@ def test_runs_of_the_store_look_like_what_they_were_called_with(migrated_store: 
             look("files:read", read(number), bytes(32)),
             np.zeros(LOOK),
             look("cap_1", {"repo": f"no {number}"}, bytes(32)),
+            np.zeros(LOOK),
         ]
-        np.testing.assert_array_equal(looks.reshape(2, 3, LOOK)[row], expected)
+        np.testing.assert_array_equal(looks.reshape(2, 4, LOOK)[row], expected)

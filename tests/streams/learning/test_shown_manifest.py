@@ -33,7 +33,7 @@ SHOWN: dict[str, Any] = {
         "questions": 10,
         "right": 9,
         "used": True,
-        "latest": {"questions": 20, "answered": 4, "gain": {**GAIN, "brier": -0.1}},
+        "latest": {"questions": 20, "ends": 5, "answered": 4, "gain": {**GAIN, "brier": -0.1}},
     },
     "served": {**JUDGED, "gain": GAIN},
     "call_success": {

@@ -57,7 +57,8 @@ def test_a_model_is_kept_with_all_that_is_known_of_it(tmp_path: Path) -> None:
     recalled = kept["recalled"]
     assert (recalled["questions"], recalled["right"]) == (model.recall.asked, model.recall.right)
     assert recalled["used"]
-    assert recalled["latest"]["answered"] == recalled["latest"]["questions"] > 0
+    latest = recalled["latest"]
+    assert latest["answered"] == latest["questions"] + latest["ends"] > 0
     for found in (kept["served"], kept["test"]["served"]):
         assert found["hit_1"]["mean"] == 1
         assert found["gain"]["hit_1"] == 0
