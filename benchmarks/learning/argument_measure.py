@@ -14,9 +14,8 @@ from pml.processors.learning.argument_candidates import candidates
 from pml.processors.learning.argument_sources import ArgumentSources, Guess, Past
 from pml.processors.learning.argument_values import spelled
 from pml.processors.learning.intervals import interval, resampled_means
-from pml.processors.learning.scene import scene, taken_apart
+from pml.processors.learning.scene import HISTORY_MOST, scene, taken_apart
 from pml.processors.learning.splits import folds, leaks
-from pml.schemas.prediction import VALUES_MOST
 
 FOLDS = 5
 GUESSES = 3
@@ -94,7 +93,7 @@ def _same(guess: Guess, given: Mapping[str, Any], needed: Sequence[str]) -> bool
 
 def _nameable(asked: Asked, sources: ArgumentSources, needed: Sequence[str]) -> bool:
     """Whether some source names each required argument."""
-    before = scene([taken_apart(each) for each in asked.past[-VALUES_MOST:]], asked.text)
+    before = scene([taken_apart(each) for each in asked.past[-HISTORY_MOST:]], asked.text)
     known = {each.name: each for each in sources.known.parameters(asked.call.name)}
     return all(
         name in known
@@ -106,7 +105,7 @@ def _nameable(asked: Asked, sources: ArgumentSources, needed: Sequence[str]) -> 
 def _same_named(asked: Asked, needed: Sequence[str]) -> bool:
     """Whether the latest argument or result field of the same name is right for each: the baseline."""
     found: dict[str, bytes | None] = {}
-    for element in map(taken_apart, asked.past[-VALUES_MOST:]):
+    for element in map(taken_apart, asked.past[-HISTORY_MOST:]):
         leaves = [*element.arguments, *(items[0] for items in element.results.values())]
         found |= {leaf.name: spelled(leaf.value) for leaf in leaves}
     return all(found.get(name) == spelled(asked.call.arguments[name]) for name in needed)

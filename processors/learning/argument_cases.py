@@ -26,9 +26,8 @@ from pml.processors.learning.argument_rates import (
 )
 from pml.processors.learning.argument_values import spelled
 from pml.processors.learning.parameters import PARAMETERS_MOST, Parameter, Seen, declared, parameter, seen
-from pml.processors.learning.scene import Past, loose, scene, taken_apart
+from pml.processors.learning.scene import HISTORY_MOST, Past, loose, scene, taken_apart
 from pml.processors.learning.splits import folds
-from pml.schemas.prediction import VALUES_MOST
 
 FOLDS: Final = 5
 # The latest calls are learned from, so many.
@@ -78,7 +77,7 @@ def _trace(past: Sequence[Past], fold: int, found: Mapping[tuple[str, str], Seen
             wanted = loose(spelled(value) or b"")
             if of is None or not wanted:
                 continue
-            for held in holders[max(0, place - VALUES_MOST) : place]:
+            for held in holders[max(0, place - HISTORY_MOST) : place]:
                 for path in held.get(wanted, ()):
                     of.paths.setdefault(path, Counter())[fold] += 1
 

@@ -59,8 +59,7 @@ from pml.processors.learning.argument_trees import (
 from pml.processors.learning.boosted_trees import BoostedTrees
 from pml.processors.learning.grouping import summed
 from pml.processors.learning.parameters import Parameter
-from pml.processors.learning.scene import Past, Scene, scene, taken_apart
-from pml.schemas.prediction import VALUES_MOST
+from pml.processors.learning.scene import HISTORY_MOST, Past, Scene, scene, taken_apart
 
 __all__ = ["ArgumentSources", "Guess", "Past"]
 
@@ -138,7 +137,7 @@ class ArgumentSources:
         """
         if name not in self.known.names:
             return ()
-        before = scene([taken_apart(each) for each in past[-VALUES_MOST:]], request)
+        before = scene([taken_apart(each) for each in past[-HISTORY_MOST:]], request)
         wanted = self.known.parameters(name)
         named = self._values(before, wanted)
         if any(not each for each in named):

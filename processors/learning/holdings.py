@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from pml.processors.learning.argument_candidates import LEFT_OUT, candidates
 from pml.processors.learning.parameters import Parameter
-from pml.processors.learning.scene import Past, Scene, scene, taken_apart
-from pml.schemas.prediction import VALUES_MOST
+from pml.processors.learning.scene import HISTORY_MOST, Past, Scene, scene, taken_apart
 
 _TEXTS = frozenset({"string", "array"})
 
@@ -44,5 +43,5 @@ class Holdings:
     def _before(self) -> Scene:
         """Taken apart with the first input that needs it."""
         if self._scene is None:
-            self._scene = scene([taken_apart(each) for each in self._past[-VALUES_MOST:]], self._text)
+            self._scene = scene([taken_apart(each) for each in self._past[-HISTORY_MOST:]], self._text)
         return self._scene

@@ -12,8 +12,8 @@ from pml.processors.discovery.words import spoken
 from pml.processors.learning.argument_spans import TEXT_CHARACTERS, spans
 from pml.processors.learning.argument_values import Leaf, leaves
 from pml.processors.learning.span import Span
-from pml.schemas.prediction import VALUES_MOST
 
+HISTORY_MOST: Final = 16
 FIRST: Final = "^"
 
 
@@ -77,7 +77,7 @@ class Scene:
     """What is known before a call.
 
     Attributes:
-        past: at most `VALUES_MOST` elements, the latest first.
+        past: at most `HISTORY_MOST` elements, the latest first.
         spans: pieces of the visible text by kind.
         lowered: that text in lower case.
         used: spellings of values that earlier arguments had.
@@ -117,7 +117,7 @@ def taken_apart(element: Past) -> Taken:
 
 def scene(past: Sequence[Taken], text: str) -> Scene:
     """What is known after these elements, the latest last, with this text visible."""
-    kept = past[-VALUES_MOST:][::-1]
+    kept = past[-HISTORY_MOST:][::-1]
     used = frozenset(leaf.spelling for each in kept for leaf in each.arguments if leaf.spelling)
     elements = tuple(
         Element(back, each.name, each.owner, each.arguments, each.results, _taken(each, used))

@@ -19,8 +19,7 @@ from pml.processors.learning.argument_spans import mentioned, spans
 from pml.processors.learning.argument_values import NODES_MOST, leaves, spelled
 from pml.processors.learning.parameters import Parameter, declared
 from pml.processors.learning.partial_json import read_json
-from pml.processors.learning.scene import Past, scene, taken_apart
-from pml.schemas.prediction import VALUES_MOST
+from pml.processors.learning.scene import HISTORY_MOST, Past, scene, taken_apart
 
 few = settings(max_examples=25, derandomize=True, deadline=None)
 NAMES = st.sampled_from(["id", "user_id", "path", "items", "name"])
@@ -96,7 +95,7 @@ def test_much_is_bounded() -> None:
     assert len(leaves({str(number): number for number in range(10_000)})) <= NODES_MOST
     assert leaves({"text": "x" * 100_000}) == []
     past = [taken_apart(Past("a:b", {"id": number}, None)) for number in range(50)]
-    assert len(scene(past, "").past) == VALUES_MOST
+    assert len(scene(past, "").past) == HISTORY_MOST
     much = "docs/a.md 17 #x 1+2 two on May 1st, 2024 at 9 am " * 5_000
     assert all(len(each) <= 24 for each in spans(much).values())
 
