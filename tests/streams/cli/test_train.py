@@ -85,8 +85,6 @@ def test_a_folder_of_data_sets_is_a_table_and_keeps_nothing(pml: Pml, tmp_path: 
     assert not Path(".pml/models").exists()
 
 
-# A training gives way to all others: beside a busy machine it runs a tenth of the time.
-@pytest.mark.timeout(1_200)
 def test_a_watch_goes_on_after_a_failure_until_somebody_stops_it(tmp_path: Path) -> None:
     # What a shell starts in the background ignores the signal, and so does whatever that starts.
     heeding = (
