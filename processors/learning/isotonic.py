@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pml.processors.learning.candidates import fitting
+from pml.processors.learning.candidates import Candidates, fitting
 from pml.processors.learning.compiled import compiled
 from pml.processors.learning.grouping import summed
+from pml.processors.learning.vocabulary import UNKNOWN
 
 Column = NDArray[np.float64]
 
@@ -50,6 +51,11 @@ class Isotonic:
     def __call__(self, scores: Column) -> Column:
         """The probabilities of scores, of any shape."""
         return np.asarray(np.interp(scores, self.scores, self.probabilities), dtype=np.float64)
+
+    def of(self, named: Candidates) -> Candidates:
+        """Candidates as sure as they are right; 0 where nothing is named."""
+        said = np.clip(self(named.probabilities), 0.0, 1.0)
+        return Candidates(named.items, np.where(named.items == UNKNOWN, 0.0, said))
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """`scores` and `probabilities`."""

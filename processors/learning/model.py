@@ -17,7 +17,7 @@ from pml.processors.learning.isotonic import Isotonic
 from pml.processors.learning.learners import LEARNERS, Given, Learnt, asked
 from pml.processors.learning.looks import LOOK
 from pml.processors.learning.packed_texts import packed, unpacked
-from pml.processors.learning.recall import END, Recall, agreed
+from pml.processors.learning.recall import END, Recall, with_recalled
 from pml.processors.learning.requests import RequestReader
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.traces import NO_TEXT, Prefixes, Vectors
@@ -96,27 +96,16 @@ class NextModel:
         ends = np.array([len(history)], dtype=np.int64)
         looks = None if look is None else look[None, :]
         prefixes = Prefixes(self.vocabulary.ids(history), ends * 0, ends, texts, told, looks)
-        found = candidates(asked(self.learnt, requests), prefixes, most)
-        scores = found.probabilities[0]
-        confidences = scores if self.calibration is None else self.calibration(scores)
-        said = [
-            (name, float(np.clip(confidence, 0.0, 1.0)))
-            for item, confidence in zip(found.items[0].tolist(), confidences.tolist(), strict=True)
+        named = candidates(asked(self.learnt, requests), prefixes, most)
+        if self.calibration is not None:
+            named = self.calibration.of(named)
+        if self.recall is not None:
+            named = with_recalled(named, [self.recall.after(history, request)])
+        return tuple(
+            Candidate(name, confidence)
+            for item, confidence in zip(named.items[0].tolist(), named.probabilities[0].tolist(), strict=True)
             if (name := self.vocabulary.name(item)) is not None
-        ]
-        both = self._with_recalled(said, history, request)[:most]
-        return tuple(Candidate(name, confidence) for name, confidence in both)
-
-    def _with_recalled(
-        self, said: list[tuple[str, float]], history: Sequence[str], request: str
-    ) -> list[tuple[str, float]]:
-        """Beside what the learner says, what sessions that had gone exactly so did next."""
-        found = {} if self.recall is None else self.recall.after(history, request)
-        if not found:
-            return said
-        names = {item: self.vocabulary.name(item) for item in found if item != END}
-        recalled = {name: found[item] for item, name in names.items() if name is not None}
-        return agreed(said, recalled, found.get(END, 0.0))
+        )
 
     def succeeds(self, tool: str, pattern: Pattern) -> float:
         """How likely a call whose arguments look like this succeeds; 1.0 where nothing is known of that."""

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pml.processors.learning.candidates import fitting
+from pml.processors.learning.candidates import Candidates, fitting
 from pml.processors.learning.duplicates import key_hash
 from pml.processors.learning.isotonic import Isotonic
 from pml.processors.learning.sessions import Sessions
@@ -95,7 +95,9 @@ class Recall:
             return {}
         inside = slice(int(self.starts[place]), int(self.starts[place + 1]))
         said = self.curve(self.counts[inside] / (self.totals[place] + 1))
-        return dict(zip(self.items[inside].tolist(), said.tolist(), strict=True))
+        told = dict(zip(self.items[inside].tolist(), said.tolist(), strict=True))
+        # What has no name came, too, but nobody can say it.
+        return {item: likely for item, likely in told.items() if item != UNKNOWN}
 
     def after_each(self, prefixes: Prefixes, sessions: Sessions) -> list[Mapping[int, float]]:
         """The same for prefixes of sessions, whose vocabulary may be another one."""
@@ -139,20 +141,42 @@ class Recall:
 _COLUMNS = ("keys", "totals", "starts", "items", "counts")
 
 
+def with_recalled(named: Candidates, recalled: Sequence[Mapping[int, float]]) -> Candidates:
+    """What a learner says of each prefix together with what recurs (`Recall.after`), as many of each.
+
+    Args:
+        named: a learner's, as sure as they are right; they stay as they are.
+        recalled: of each prefix.
+    """
+    items, confidences = named.items.copy(), named.probabilities.copy()
+    for row, found in enumerate(recalled):
+        if found:
+            _join(items[row], confidences[row], found)
+    return Candidates(items, confidences)
+
+
+def _join(items: Ids, confidences: NDArray[np.float64], found: Mapping[int, float]) -> None:
+    known = items != UNKNOWN
+    said = dict(zip(items[known].tolist(), confidences[known].tolist(), strict=True))
+    recalled = {item: likely for item, likely in found.items() if item != END}
+    both = agreed(said, recalled, found.get(END, 0.0))[: len(items)]
+    for place, (item, confidence) in enumerate(both):
+        items[place], confidences[place] = item, confidence
+
+
 def agreed(
-    said: Sequence[tuple[Name, float]], recalled: Mapping[Name, float], ended: float = 0.0
+    said: Mapping[Name, float], recalled: Mapping[Name, float], ended: float = 0.0
 ) -> list[tuple[Name, float]]:
     """What a learner says, and what is recalled, as one: the most likely first.
 
     Each counts as the likelier of the two; what a learner says of one leaves room for what is recalled of
     another, and for sessions that were over then (`ended`).
     """
-    names: dict[Name, float] = dict(said)
     found: dict[Name, float] = {}
-    for name in [*names, *(each for each in recalled if each not in names)]:
+    for name in [*said, *(each for each in recalled if each not in said)]:
         others = max((likely for each, likely in recalled.items() if each != name), default=0.0)
         others = max(others, ended)
-        found[name] = max(recalled.get(name, 0.0), min(names.get(name, 0.0), 1.0 - others))
+        found[name] = max(recalled.get(name, 0.0), min(said.get(name, 0.0), 1.0 - others))
     return sorted(found.items(), key=lambda each: -each[1])
 
 

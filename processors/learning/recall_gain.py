@@ -19,7 +19,6 @@ from pml.processors.learning.learners import LEARNERS
 from pml.processors.learning.served_quality import answered, errors, served_quality
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.splits import TEST, TRAINING, by_time
-from pml.processors.learning.vocabulary import UNKNOWN
 from pml.processors.memory.embedding import Embedding
 
 LATEST_SHARE = 0.2
@@ -87,7 +86,7 @@ def recall_gain(
         return None
     asking = Asking(alone, earlier, latest, embedding, seed)
     recalled = asking.recalled()
-    if not any(found.keys() - {UNKNOWN} for each in recalled for found in each):
+    if not any(found for each in recalled for found in each):
         return None
     judged = asking.judged({learner: LEARNERS[learner]}, recalled=recalled)
     known = {0: calibration}

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from pml.processors.learning.candidates import Candidates
 from pml.processors.learning.isotonic import Isotonic
-from pml.processors.learning.judging import Judged, Recalled, Scored, scored
-from pml.processors.learning.recall import END, agreed
-from pml.processors.learning.vocabulary import UNKNOWN, Ids
+from pml.processors.learning.judging import Judged, Scored, scored
+from pml.processors.learning.recall import with_recalled
 
 
 def served_quality(
@@ -29,11 +28,11 @@ def served_quality(
         recalls: whether what recurs is beside it.
     """
     way = judged.ways[learner]
-    named = _served(way.items, way.scores, judged.fold, calibrations)
-    ended = _served(way.ended_items, way.ended, judged.ended_fold, calibrations)
+    named = _as_sure(Candidates(way.items, way.scores), judged.fold, calibrations)
+    ended = _as_sure(Candidates(way.ended_items, way.ended), judged.ended_fold, calibrations)
     if recalls:
-        _join(named, judged.recalled)
-        _join(ended, judged.ended_recalled)
+        named = with_recalled(named, judged.recalled)
+        ended = with_recalled(ended, judged.ended_recalled)
     return scored(named, judged.targets, ended)
 
 
@@ -44,33 +43,13 @@ def errors(found: Scored) -> NDArray[np.float64]:
 
 def answered(judged: Judged) -> NDArray[np.bool_]:
     """bool [questions + ends]: of which something that recurred says what comes, or that nothing does."""
-    every = (*judged.recalled, *judged.ended_recalled)
-    return np.array([bool(found.keys() - {UNKNOWN}) for found in every], dtype=np.bool_)
+    return np.array([*map(bool, judged.recalled), *map(bool, judged.ended_recalled)], dtype=np.bool_)
 
 
-def _served(
-    items: Ids,
-    scores: NDArray[np.float64],
-    fold: NDArray[np.int64],
-    calibrations: Mapping[int, Isotonic],
-) -> Candidates:
-    """Candidates of their own arrays, as sure as they are right."""
-    found = scores.copy()
+def _as_sure(named: Candidates, fold: NDArray[np.int64], calibrations: Mapping[int, Isotonic]) -> Candidates:
+    """By the calibration of the fold of each; where it has none they stay as they are."""
+    found = named.probabilities.copy()
     for held, calibration in calibrations.items():
-        found[fold == held] = calibration(scores[fold == held])
-    return Candidates(items.copy(), np.where(items == UNKNOWN, 0.0, np.clip(found, 0.0, 1.0)))
-
-
-def _join(named: Candidates, recalled: Recalled) -> None:
-    """Write into them what is said together with what recurs."""
-    for row, found in enumerate(recalled):
-        if found:
-            _join_row(named.items[row], named.probabilities[row], found)
-
-
-def _join_row(items: Ids, confidences: NDArray[np.float64], found: Mapping[int, float]) -> None:
-    known = items != UNKNOWN
-    said = list(zip(items[known].tolist(), confidences[known].tolist(), strict=True))
-    recalled = {item: likely for item, likely in found.items() if item not in (END, UNKNOWN)}
-    both = agreed(said, recalled, found.get(END, 0.0))[: len(items)]
-    items[: len(both)], confidences[: len(both)] = zip(*both, strict=True) if both else ((), ())
+        rows = fold == held
+        found[rows] = calibration.of(Candidates(named.items[rows], found[rows])).probabilities
+    return Candidates(named.items, found)

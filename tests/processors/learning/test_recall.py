@@ -147,7 +147,7 @@ def test_a_model_read_again_recalls_the_same() -> None:
 
 
 def test_a_learner_leaves_room_for_what_is_recalled() -> None:
-    said = [("a", 0.6), ("b", 0.3)]
+    said = {"a": 0.6, "b": 0.3}
     assert agreed(said, {"c": 0.9}) == [("c", 0.9), ("a", pytest.approx(0.1)), ("b", pytest.approx(0.1))]
     assert agreed(said, {}, 0.8) == [("a", pytest.approx(0.2)), ("b", pytest.approx(0.2))]
     assert agreed(said, {"b": 0.2}) == [("a", 0.6), ("b", 0.3)]
