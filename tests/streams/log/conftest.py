@@ -28,11 +28,16 @@ def producing(options: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture
 async def topic(options: dict[str, Any]) -> str:
+    return await made_topic(options, LIMITS)
+
+
+async def made_topic(options: dict[str, Any], limits: dict[str, str]) -> str:
+    """The name of a new topic of two partitions that has these limits from its first record on."""
     name = f"log-{uuid.uuid4().hex[:12]}"
     admin = AIOKafkaAdminClient(**options)
     await admin.start()
     try:
-        await admin.create_topics([NewTopic(name, 2, 1, topic_configs=LIMITS)])
+        await admin.create_topics([NewTopic(name, 2, 1, topic_configs=limits)])
     finally:
         await admin.close()
     return name

@@ -16,7 +16,7 @@ from pml.schemas.errors import BrokerUnavailable
 from pml.schemas.topics import LOG_BYTES_MAX
 from pml.streams.local.ports import free_port
 from pml.streams.log.append import Appender, EventsTooLarge, InDoubt, Outgoing, Overtaken, cut
-from tests.streams.log.conftest import everything
+from tests.streams.log.conftest import LIMITS, everything, made_topic
 
 MIB = 1024 * 1024
 
@@ -79,23 +79,14 @@ async def test_events_that_fit_no_batch_are_not_sent(
 
 
 async def test_a_topic_with_a_lower_limit_refuses_and_the_next_append_succeeds(
-    producing: dict[str, Any], options: dict[str, Any], topic: str
+    appender: Appender, options: dict[str, Any]
 ) -> None:
     """A refused batch leaves the producer's sequence numbers wrong for good: it has to be replaced."""
-    from aiokafka.admin import AIOKafkaAdminClient
-    from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-
-    admin = AIOKafkaAdminClient(**options)
-    await admin.start()
-    resource = ConfigResource(ConfigResourceType.TOPIC, topic, configs={"max.message.bytes": "100000"})
-    await admin.alter_configs([resource])
-    await admin.close()
-    appender = Appender(producing)
+    topic = await made_topic(options, {**LIMITS, "max.message.bytes": "100000"})
     with pytest.raises(EventsTooLarge):
         await appender.append(topic, 0, 0, records(b"v" * 200_000))
     await appender.append(topic, 0, 0, records(b"small"))
     await appender.append(topic, 0, 1, records(b"small"))
-    await appender.stop()
 
 
 class Mute(AIOKafkaProducer):  # type: ignore[misc]
