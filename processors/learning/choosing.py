@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pml.processors.learning.isotonic import Isotonic
-from pml.processors.learning.judging import Judged, Scored, gain
+from pml.processors.learning.judging import Judged, Scored, Unjudgeable, gain
 from pml.processors.learning.learners import BASELINES
 from pml.processors.learning.reliability import brier, reliability
 
@@ -84,10 +84,12 @@ def calibrate(judged: Judged, learner: str) -> Calibrated:
         learner: which of them.
 
     Raises:
-        ValueError: nothing was named in any question.
+        Unjudgeable: nothing was named in any question.
     """
     found, fold = _with_ends(judged.ways[learner]), np.concatenate((judged.fold, judged.ended_fold))
     first, right = found.scores[:, 0], found.right[:, 0]
+    if not np.any(found.scores > 0):
+        raise Unjudgeable("nothing was named in any question")
     held = np.unique(fold).tolist()
     unseen = {each: _fitted(found, fold != each) for each in held if np.any(found.scores[fold != each] > 0)}
     after = first.copy()

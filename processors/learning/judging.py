@@ -69,6 +69,10 @@ class Judged:
         return len(self.clusters)
 
 
+class Unjudgeable(ValueError):
+    """By these sessions no learner can be judged: there are too few, none goes on, or nothing was named."""
+
+
 def judge(
     sessions: Sessions,
     embedding: Embedding,
@@ -87,10 +91,13 @@ def judge(
         told: called with each learner's name when it has answered in one of the folds.
 
     Raises:
-        ValueError: there are fewer than two groups: nothing would be unseen.
+        Unjudgeable: no session goes on, or there are fewer than two groups: nothing would be unseen.
     """
-    groups = len(np.unique(sessions.traces.groups))
-    count = min(FOLDS, groups)
+    if len(sessions.traces.positions()) == 0:
+        raise Unjudgeable("no session goes on after its first run: there is nothing to ask")
+    count = min(FOLDS, len(np.unique(sessions.traces.groups)))
+    if count < 2:
+        raise Unjudgeable("with fewer than two folds nothing is unseen")
     fold = folds(sessions.traces.groups, count, seed)
     parts = []
     for held in range(count):

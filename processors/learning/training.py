@@ -93,10 +93,8 @@ def judged_and_chosen(
         wanted: the learner that serves, however good it is; None: the best.
 
     Raises:
-        ValueError: there are fewer than two groups of sessions, or nothing to ask.
+        Unjudgeable: see there.
     """
-    if len(sessions.traces.positions()) == 0:
-        raise ValueError("no session goes on after its first run: there is nothing to ask")
     judged = judge(sessions, embedding, seed, learners=learners, told=told)
     choice = choose(judged, seed)
     if wanted is not None:

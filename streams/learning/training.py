@@ -12,7 +12,7 @@ from typing import Any
 from pml.processors.learning.argument_success import ArgumentSuccess
 from pml.processors.learning.call_success import fit_calls, judge_calls
 from pml.processors.learning.choosing import Choice
-from pml.processors.learning.judging import FOLDS, Learners, passing_gain
+from pml.processors.learning.judging import FOLDS, Learners, Unjudgeable, passing_gain
 from pml.processors.learning.known_sessions import KnownSession, learned_sources
 from pml.processors.learning.learners import ATTENTIVE, BASELINES, LEARNERS, USUAL
 from pml.processors.learning.learning_curve import SHARES, LearningCurve, learning_curve
@@ -174,7 +174,7 @@ def judge_all(sessions: Sessions, embedding: Embedding, wish: Wish, phases: Phas
             return judged_and_chosen(
                 sessions, embedding, seed, phases.step, learners=learners, wanted=wish.learner
             )
-        except ValueError as error:
+        except Unjudgeable as error:
             raise NothingToLearn(
                 f"{len(sessions.traces)} sessions are not enough to learn from ({error}); at least two that "
                 "are no near-duplicates of each other and have two runs each are needed, and "

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pml.processors.learning.choosing import GROUPS_LEAST, calibrate, choose
-from pml.processors.learning.judging import ask, judge, passing_gain
+from pml.processors.learning.judging import Unjudgeable, ask, judge, passing_gain
 from pml.processors.learning.learners import BASELINES, LEARNERS, USUAL
 from pml.processors.learning.learning_curve import learning_curve
 from pml.processors.learning.splits import leaks
@@ -104,9 +104,9 @@ def test_nobody_is_asked_what_it_saw() -> None:
 
 def test_one_group_is_not_enough_and_single_runs_ask_nothing() -> None:
     same = replace(COUNTABLE, traces=replace(COUNTABLE.traces, groups=np.zeros(30, dtype=np.int64)))
-    with pytest.raises(ValueError, match="fewer than two"):
+    with pytest.raises(Unjudgeable, match="fewer than two"):
         judge(same, EMBEDDING, 1, learners={"popularity": BASELINES["popularity"]})
-    with pytest.raises(ValueError, match="nothing to ask"):
+    with pytest.raises(Unjudgeable, match="nothing to ask"):
         judged_and_chosen(drawn_sessions(4, 1, by_request=False, items=1), EMBEDDING, 1)
 
 
@@ -118,7 +118,7 @@ def test_calibration_is_judged_on_what_it_was_not_learned_of() -> None:
     assert set(found.report) == {"before", "after"}
     assert sum(found.report["after"]["curve"]["counts"]) == len(said) == len(judged) + 30
     nothing = replace(way, scores=np.zeros_like(way.scores), ended=np.zeros_like(way.ended))
-    with pytest.raises(ValueError, match="learns from scores"):
+    with pytest.raises(Unjudgeable, match="nothing was named"):
         calibrate(replace(judged, ways={"popularity": nothing}), "popularity")
 
 
