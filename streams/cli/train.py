@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from pml.schemas.errors import ConfigurationError
 from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.streams.cli.backtest_report import print_line
 from pml.streams.cli.dependent_options import only_with
@@ -139,6 +140,7 @@ def train(
         asked.check_of_data_sets(promote)
         _judge_sets(load_settings(), Path(data), seed, with_attention=with_attention, as_json=json)
     else:
+        asked.check_file()
         _kept(load_settings(), asked, plot, promote=asked.promotes(promote), as_json=json)
 
 
@@ -164,6 +166,23 @@ class _Asked:
     def promotes(self, wanted: bool | None) -> bool:
         """A file has no values: what is learned of it names no arguments, so nothing would begin."""
         return self.data == STORE if wanted is None else wanted
+
+    def check_file(self) -> None:
+        """Say at once of a file that it is not there: what learns of it takes a second to import.
+
+        Raises:
+            ConfigurationError: it cannot be read.
+            typer.BadParameter: a file has no selection.
+        """
+        if self.data == STORE:
+            return
+        if any(self.span):
+            raise typer.BadParameter("a file has what it was exported with; --since and --until go there")
+        try:
+            with Path(self.data).open("rb"):
+                return
+        except OSError as error:
+            raise ConfigurationError(f"{self.data} cannot be read: {error.strerror or error}") from None
 
     def check_of_data_sets(self, promote: bool | None) -> None:
         """
@@ -207,7 +226,6 @@ def _kept(settings: Settings, asked: _Asked, plot: Path | None, *, promote: bool
 
     Raises:
         BrokerUnavailable, StoreUnavailable, QueryError, ConfigurationError
-        typer.BadParameter: an option does not go with what is read.
     """
     from pml.streams.learning.promotion import promote as published
 
@@ -233,7 +251,6 @@ def _trained(
 
     Raises:
         BrokerUnavailable, StoreUnavailable, QueryError, ConfigurationError
-        typer.BadParameter: an option does not go with what is read.
     """
     from pml.streams.learning.sources import with_looks
     from pml.streams.learning.training import Wish, train
@@ -307,7 +324,6 @@ def _read(
     """
     Raises:
         BrokerUnavailable, StoreUnavailable, ConfigurationError
-        typer.BadParameter: a file has no selection.
     """
     from pml.clickhouse.training.selection import EARLIEST, LATEST, Selection
     from pml.streams.catalog_topic import read_catalog
@@ -316,8 +332,6 @@ def _read(
     tenant, since, until = chosen
     known = known_from(run_async(read_catalog(settings)), tenant) if with_catalog else Known()
     if data != STORE:
-        if since or until:
-            raise typer.BadParameter("a file has what it was exported with; --since and --until go there")
         return from_file(Path(data), known, tenant)
     with open_store(settings) as store:
         return from_store(store, Selection(tenant, since or EARLIEST, until or LATEST), known, outcome)
