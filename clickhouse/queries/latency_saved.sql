@@ -12,7 +12,7 @@ SELECT
     round(all_saved_ms / ended_runs, 1) AS saved_ms_per_run,
     round(avg(duration_ms), 1) AS mean_run_ms
 FROM runs
-WHERE status != 'running'
+WHERE ended_at IS NOT NULL
 GROUP BY workflow
 ORDER BY all_saved_ms DESC, workflow
 LIMIT 1000

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pml.processors.learning.isotonic import Isotonic
-from pml.processors.learning.judging import Judged, Scored, Unjudgeable, gain
-from pml.processors.learning.learners import BASELINES
+from pml.processors.learning.judging import Judged, Scored, Unjudgeable, gain, passing_gain
+from pml.processors.learning.learners import ATTENTIVE, BASELINES
 from pml.processors.learning.reliability import brier, reliability
 
 # Groups of sessions that are asked about before something learned may serve: of few the bootstrap is too sure
@@ -35,7 +35,8 @@ def choose(judged: Judged, seed: int) -> Choice:
     """The best baseline, or what was learned and is right more often, its whole interval above 0.
 
     The intervals of all that was learned hold together in 95 %. The best is by hit@1, then by hit@3; of
-    equal ones the simpler one.
+    equal ones the simpler one. Message passing serves only if it is surely better than the same model
+    without it.
 
     Raises:
         ValueError: there are no questions, or no baseline was judged.
@@ -53,12 +54,27 @@ def choose(judged: Judged, seed: int) -> Choice:
             f"these are {groups}"
         )
     elif better := [name for name, found in gains.items() if found["interval"][0] > 0]:
-        serves = max(better, key=lambda name: _standing(ways[name]))
+        paying, remark = _paying(better, judged, seed)
+        serves = max(paying, key=lambda name: _standing(ways[name]))
         reason = f"{serves} is right more often than {baseline}, the best baseline: {_told(gains, serves)}"
+        reason += remark
     elif gains:
         closest = max(gains, key=lambda name: _standing(ways[name]))
         reason += f", and {closest} is not surely better: {_told(gains, closest)}"
     return Choice(serves, baseline, gains, reason)
+
+
+def _paying(better: list[str], judged: Judged, seed: int) -> tuple[list[str], str]:
+    """Those that may serve: messages along the hypergraph only where they surely give something; and why not.
+
+    Where they do not pay, the same model without them serves (DESIGN §7).
+    """
+    passing, head = ATTENTIVE
+    given = passing_gain(judged, seed)
+    if given is None or given["interval"][0] > 0 or not {passing, head} <= set(better):
+        return better, ""
+    remark = f"; {passing} may not serve: over {head}, the same without messages, it is not surely better"
+    return [name for name in better if name != passing], remark
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -121,7 +121,7 @@ async def until_stored(settings: Settings, run_ids: Sequence[str]) -> None:
 def _missing(settings: Settings, run_ids: Sequence[str]) -> bool:
     with Store.connect(store_url(settings), settings.clickhouse.database) as store:
         rows = store.query(
-            "SELECT count() FROM runs WHERE run_id IN {ids:Array(String)} AND status != 'running'",
+            "SELECT count() FROM runs WHERE run_id IN {ids:Array(String)} AND ended_at IS NOT NULL",
             parameters={"ids": list(run_ids)},
         ).rows
     return int(rows[0][0]) < len(set(run_ids))

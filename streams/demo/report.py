@@ -38,8 +38,13 @@ class WorkflowReport:
 
     @property
     def ok(self) -> bool:
-        """The same results, nothing unsafe run early, and what was run early was of use."""
-        return self.identical and not self.unsafe_speculations and (self.hits > 0 or not self.speculated)
+        """The same results, nothing unsafe run early, and hits wherever something could run early."""
+        return self.identical and not self.unsafe_speculations and not self.missed
+
+    @property
+    def missed(self) -> bool:
+        """Whether calls could run early, or did, and none was of use."""
+        return self.hits == 0 and (self.speculated or self.eligible > 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +193,9 @@ def _remarks(report: DemoReport) -> list[RenderableType]:
     remarks: list[RenderableType] = []
     for item in report.runs:
         remarks += [Text(f"{item.name}: {difference}", "red") for difference in item.differences]
-        if item.speculated and not item.hits:
-            remarks.append(Text(f"{item.name}: what was run early was of no use", "red"))
+        if item.missed:
+            told = "what was run early was of no use" if item.speculated else "no call was run early"
+            remarks.append(Text(f"{item.name}: {told}, of {item.eligible} that could be", "red"))
     by_shape = [f"{item.name} ({', '.join(item.by_shape)})" for item in report.runs if item.by_shape]
     if by_shape:
         remarks.append(

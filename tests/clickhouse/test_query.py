@@ -7,6 +7,7 @@ from pml.clickhouse.query import named_queries, run_query
 from pml.clickhouse.rows import THRESHOLD_COLUMNS, THRESHOLDS_TABLE
 from pml.clickhouse.training.trace_priorities import COLUMNS as PRIORITY_COLUMNS
 from pml.schemas.errors import QueryError
+from pml.schemas.events import DecisionRequired
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
 
@@ -133,6 +134,16 @@ def test_latency_saved_is_by_workflow(store: Store) -> None:
     (row,) = run_query(store, "latency_saved").as_dicts()
     assert (row["workflow"], row["ended_runs"], row["all_hits"], row["all_misses"]) == ("notes", 2, 2, 1)
     assert (row["all_saved_ms"], row["saved_ms_per_run"], row["mean_run_ms"]) == (100.0, 50.0, 800.0)
+
+
+def test_a_run_that_waits_for_somebody_has_not_ended(store: Store) -> None:
+    waiting = History(session_id="ses_3", offset=900, epoch=900)
+    waiting.add(h.run_started(), run_id="run_3")
+    asked = DecisionRequired(checkpoint_id="k1", following=1, deadline_at=h.time_of(h.START))
+    waiting.add(asked, run_id="run_3")
+    waiting.insert(store, "waiting")
+    (row,) = run_query(store, "latency_saved").as_dicts()
+    assert (row["ended_runs"], row["mean_run_ms"]) == (2, 800.0)
 
 
 def test_states_of_thresholds_say_how_many_outcomes_it_took(store: Store) -> None:

@@ -27,6 +27,9 @@ END_TIMEOUT_S = 90.0
 OFFSET_MAX = 2**62
 STORE_TIMEOUT_S = 60.0
 POLL_S = 0.2
+# What views make of events, and where an event lies in the log.
+DERIVED = ("runs_raw", "tasks_raw", "speculations_raw")
+PLACE = "partition, log_offset"
 LATE = frozenset({"TIMEOUT", "DEADLINE"})
 
 
@@ -240,7 +243,9 @@ async def check_store(
     until: Mapping[int, int] | None = None,
     total: int | None = None,
 ) -> None:
-    """ClickHouse holds each counted event once, and nothing else.
+    """ClickHouse holds each counted event once, and nothing else; also the rows that views made of them.
+
+    What is asked is what was written: readers' views would hide what is there twice.
 
     `wanted` are those from the offsets `since` up to the offsets `until`, by partition (else all); `total` is
     how many there are up to there. What is written meanwhile, as when an early result expires, is left to the
@@ -254,7 +259,11 @@ async def check_store(
         await asyncio.sleep(POLL_S)
     assert len(stored) == len(set(stored)), "ClickHouse holds an event twice"
     assert set(stored) == wanted, f"these events do not count: {sorted(set(stored) ^ wanted)[:5]}"
-    held = await asyncio.to_thread(_ask, workshop, f"SELECT count() FROM events WHERE {all_}")
+    for table in DERIVED:
+        query = f"SELECT {PLACE} FROM {table} GROUP BY {PLACE} HAVING count() > 1"
+        twice = await asyncio.to_thread(_ask, workshop, query)
+        assert twice == [], f"{table} holds rows twice: {twice[:5]}"
+    held = await asyncio.to_thread(_ask, workshop, f"SELECT count() FROM events_raw WHERE {all_}")
     assert int(held[0][0]) == (len(wanted) if total is None else total), "an earlier event came or went"
 
 
@@ -269,7 +278,7 @@ def _between(since: Mapping[int, int], until: Mapping[int, int]) -> str:
 
 
 def _stored(workshop: Workshop, condition: str) -> list[tuple[int, int]]:
-    rows = _ask(workshop, f"SELECT partition, log_offset FROM events WHERE {condition}")
+    rows = _ask(workshop, f"SELECT {PLACE} FROM events_raw WHERE {condition}")
     return [(int(partition), int(offset)) for partition, offset in rows]
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pml.processors.learning.choosing import GROUPS_LEAST, calibrate, choose
-from pml.processors.learning.judging import Unjudgeable, ask, judge, passing_gain
+from pml.processors.learning.choosing import GROUPS_LEAST, Choice, calibrate, choose
+from pml.processors.learning.judging import Scored, Unjudgeable, ask, judge, passing_gain
 from pml.processors.learning.learners import BASELINES, LEARNERS, USUAL
 from pml.processors.learning.learning_curve import learning_curve
 from pml.processors.learning.splits import leaks
@@ -75,6 +75,29 @@ def test_the_attention_model_serves_by_the_same_rule() -> None:
     hits = [judged.ways[name].quality.means()["hit_1"] for name in ("attention", "attention_head")]
     assert found["hit_1"] == pytest.approx(hits[0] - hits[1], abs=1e-4)
     assert passing_gain(replace(judged, ways={"popularity": judged.ways["popularity"]}), 1) is None
+
+
+def test_messages_that_do_not_surely_pay_are_not_sent_where_the_head_serves_without_them() -> None:
+    names = ("popularity", "markov_1", "attention_head")
+    judged = judge(READABLE, EMBEDDING, 1, learners={name: LEARNERS[name] for name in names})
+    head = judged.ways["attention_head"]
+
+    def chosen(passing: Scored, alone: Scored) -> Choice:
+        ways = {"attention": passing, "attention_head": alone}
+        return choose(replace(judged, ways={"popularity": judged.ways["popularity"], **ways}), 1)
+
+    alike = chosen(head, head)
+    assert alike.gains["attention"]["interval"][0] > 0
+    assert alike.serves == "attention_head"
+    assert "attention may not serve" in alike.reason
+    less = np.where(np.arange(len(judged)) % 3 == 0, 0.0, head.quality.hit_1)
+    worse = replace(head, quality=replace(head.quality, hit_1=less))
+    paying = chosen(head, worse)
+    assert paying.gains["attention_head"]["interval"][0] > 0
+    assert (paying.serves, "may not serve" in paying.reason) == ("attention", False)
+    # Nothing else is surely better than the baseline: then it need not be better than what does not serve.
+    nothing = replace(head, quality=replace(head.quality, hit_1=judged.ways["popularity"].quality.hit_1))
+    assert chosen(head, nothing).serves == "attention"
 
 
 def test_every_item_but_the_first_of_a_session_is_asked_for_once() -> None:
