@@ -1,8 +1,9 @@
-"""`python -m benchmarks.end_to_end.live`: the modelled clock beside a real stack, over the same sessions.
+"""`python -m benchmarks.end_to_end.live`: the modelled clock beside real stacks, over the same sessions.
 
-Agents call recorded tools through the proxy, thinking before every call, on two stacks on one broker and one
-store, which differ in `speculation.predictions` only. What `pml train` made of other sessions predicts. The
-clock is given what the same model answers to the same questions, by the code that serves.
+Agents call recorded tools through the proxy, thinking before every call, on three stacks on one broker and
+one store: one predicts nothing, one predicts by the best baseline, and one by the model that `pml train` made
+of other sessions. The clock is given what the same models answer to the same questions, by the code that
+serves.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import asyncio
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -24,31 +26,32 @@ from mcp import Client
 from rich.console import Console
 
 from benchmarks.datasets import VARIABLE, datasets_place
-from benchmarks.end_to_end.clock import Account, Guess, Rules, key_of, oracle, played, unpredicted
+from benchmarks.end_to_end.clock import Account, Rules, oracle, played, unpredicted
 from benchmarks.end_to_end.foreseen import SERVER
-from benchmarks.end_to_end.play import Play, Session, given, play_of
-from benchmarks.end_to_end.sets import ANSWER_S, ASKED_S
-from benchmarks.end_to_end.times import MEDIAN_S, drawn_s
+from benchmarks.end_to_end.live_answers import answers
+from benchmarks.end_to_end.live_log import TYPES, EarlyCalls
+from benchmarks.end_to_end.live_table import row_of, show
+from benchmarks.end_to_end.measure import HALF, SIDES
+from benchmarks.end_to_end.models import RANKER
+from benchmarks.end_to_end.play import Play, Session, given, play_of, server_file
+from benchmarks.end_to_end.sets import ANSWER_S, ASKED_S, SETS
 from benchmarks.figures import Figure
+from benchmarks.kept_rows import Row, in_order, kept_rows, measured_now
+from benchmarks.learning.ways import WAYS, ways_named
 from benchmarks.machine import OthersWatch
 from benchmarks.plan import Plan, planned
 from benchmarks.proxy import CallFailed, through_pml
-from benchmarks.report import WIDTH, Result, show
+from benchmarks.report import Result
 from benchmarks.stack import beside, with_prefix
-from pml.processors.discovery.library import Library
 from pml.processors.learning.known_sessions import as_sequences
 from pml.schemas.errors import PMLError
 from pml.schemas.identifiers import DEFAULT_TENANT
-from pml.schemas.prediction import HISTORY_MOST, VALUES_MOST, PastElement, PredictRequest
 from pml.schemas.speculation_events import PredictionMade
-from pml.schemas.task_events import TaskCompleted
-from pml.schemas.workflow import LiteralValue, Task
 from pml.streams.catalog_topic import read_catalog
 from pml.streams.discovery.wordllama_embedding import WordLlamaEmbedding
 from pml.streams.event_consumer import EventConsumer
 from pml.streams.learning.phases import Phases
 from pml.streams.learning.promotion import promote
-from pml.streams.learning.serving import Served, answered, as_served
 from pml.streams.learning.sources import Known, Source, known_from
 from pml.streams.learning.training import Trained, Wish, train
 from pml.streams.local.supervisor import supervised
@@ -58,99 +61,167 @@ from pml.streams.settings import Settings
 from pml.streams.threshold_overrides import chosen_context, publish_override
 
 NAME = "end_to_end_live"
-# Sets whose visible text is the same before each call of a session, so that a client passes it once.
-SETS = ("nestful", "toollinkos")
-THRESHOLD = 0.5
+MODELLED = "end_to_end"
+WIDE = 150
+BASELINE = SIDES[0]
+NOTHING = "nothing"
 SESSIONS, AT_ONCE, SEED = 40, 6, 1
 # Until a question is answered for the first time, until the log has all events.
 ANSWERED_S, TOLD_S = 120.0, 60.0
+POLL_S = 0.2
 FIRST = "warm-up"
-EARLY = ("speculation", "joined")
 
 
-@dataclass(slots=True)
-class Came:
-    """What came of playing all sessions: seconds of wall clock, summed over sessions, and of the log's events
-    what began early and what was served by it."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """A stack that is played on, by a client; what was `trained` predicts, None where nothing does."""
 
-    wall_s: float = 0.0
-    begun: int = 0
-    served: int = 0
+    settings: Settings
+    client: Client
+    trained: Trained | None = None
 
 
 def main(
-    name: Annotated[str, typer.Option("--set", help=f"Which data set: {', '.join(SETS)}.")] = SETS[0],
-    sessions: Annotated[int, typer.Option(min=1, help="How many are played at most.")] = SESSIONS,
-    threshold: Annotated[float, typer.Option(min=0, max=1, help="The confidence at which calls begin.")] = (
-        THRESHOLD
-    ),
+    sets: Annotated[str, typer.Option(help="Only these sets, by name, with commas.")] = "",
+    sessions: Annotated[
+        int,
+        typer.Option(min=1, help="How many of a set are played at most; others than usual are not kept."),
+    ] = SESSIONS,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="The confidence at which calls begin; else what `benchmarks.end_to_end` chose on others.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of folds, times and learners.")] = SEED,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of the table.")] = False,
 ) -> None:
-    """Play recorded sessions on a real stack and on the modelled clock, with predictions and without.
+    """Play recorded sessions on real stacks and on the modelled clock, with predictions and without.
 
+    Each set is kept as soon as it is measured; sets that are left out stay as they were.
     Exit code 0 whatever the figures are.
 
-    Examples: python -m benchmarks.end_to_end.live · python -m benchmarks.end_to_end.live --threshold 0.4
+    Examples: python -m benchmarks.end_to_end.live · python -m benchmarks.end_to_end.live --sets nestful
     """
-    folder = datasets_place()
+    folder, names = datasets_place(), ways_named(sets, SETS)
     if folder is None:
         raise SystemExit(f"{VARIABLE} names no folder: the data sets are needed")
-    if name not in SETS:
-        raise typer.BadParameter(f"there is no set {name!r}; there are {', '.join(SETS)}")
-    others = OthersWatch()
+    others, found = OthersWatch(), dict[str, Row]()
     with planned(NAME, 1, seed) as plan:
-        play = play_of(folder, name, seed, sessions)
-        try:
-            figures, facts = uvloop.run(measure(plan, play, threshold))
-        except (PMLError, ExceptionGroup) as error:
-            raise _told(error) from None
-        result = Result.of(NAME, figures, plan, others, {"set": name, "threshold": threshold, **facts})
-    result.write()
+        for number, name in enumerate(names):
+            play, thresholds = play_of(folder, name, seed, sessions), _thresholds(name, seed, threshold)
+            own = replace(plan, folder=plan.folder / str(number))
+            own.folder.mkdir()
+            found[name] = measured_now({**_about(name), **_measured(own, play, thresholds)})
+            if sessions == SESSIONS:
+                kept = {**kept_rows(NAME, seed), **found}
+                _result(in_order(kept, SETS), plan, others).write()
+        result = _result(in_order(found, names), plan, others)
     if json:
         sys.stdout.buffer.write(orjson.dumps(result.as_dict()) + b"\n")
         return
-    show([result], Console(width=None if sys.stdout.isatty() else WIDTH))
-    typer.echo(", ".join(f"{fact} {value}" for fact, value in result.facts.items()))
+    show(result.facts["sets"], Console(width=None if sys.stdout.isatty() else WIDE))
+
+
+def _about(name: str) -> dict[str, Any]:
+    return {"name": name, "visible": WAYS[name].visible.told}
+
+
+def _thresholds(name: str, seed: int, given_one: float | None) -> dict[str, float]:
+    """For each side the one that is given, or what was chosen for the fold that is played, on the others."""
+    row = kept_rows(MODELLED, seed).get(name)
+    if given_one is not None or row is None:
+        return dict.fromkeys(SIDES, HALF if given_one is None else given_one)
+    return {side: row[side]["thresholds"][0] for side in SIDES}
+
+
+def _result(rows: Sequence[Row], plan: Plan, others: OthersWatch) -> Result:
+    figures = [
+        Figure(f"{row['name']}: {side}, {where}", "s", (row[side][where]["wall_s"],), (row[NOTHING][where],))
+        for row in rows
+        for side in SIDES
+        for where in ("stack", "clock")
+    ]
+    return Result.of(NAME, figures, plan, others, {"at_once": AT_ONCE, "sets": rows})
+
+
+def _measured(plan: Plan, play: Play, thresholds: Mapping[str, float]) -> Row:
+    """One set's row.
+
+    Raises:
+        SystemExit: it cannot be measured; what a person is told of it.
+    """
+    try:
+        found: Row = uvloop.run(measure(plan, play, thresholds))
+    except (PMLError, ExceptionGroup) as error:
+        raise _told(error) from None
+    return found
 
 
 def _told(error: Exception) -> BaseException:
-    """What a person is told of it; task groups of clients wrap what happened inside them."""
+    """Task groups of clients wrap what happened inside them."""
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     return SystemExit(f"{error.code}: {error.message}") if isinstance(error, PMLError) else error
 
 
-async def measure(plan: Plan, play: Play, threshold: float) -> tuple[list[Figure], dict[str, Any]]:
-    """Both stacks, then the clock.
+async def measure(plan: Plan, play: Play, thresholds: Mapping[str, float]) -> dict[str, Any]:
+    """All stacks one after another, then the clock.
 
     Raises:
         CallFailed: tools are not offered, a call fails, or nothing is ever predicted.
     """
+    came: dict[str, Account] = {}
+    clock: dict[str, tuple[str, Account]] = {}
+    calls = [play.calls(session) for session in play.sessions]
+    async with _sides(plan, play, thresholds) as sides:
+        for name, side in sides.items():
+            plan.say(f"playing {len(play.sessions)} sessions, predicted by {name}")
+            came[name] = await _played(side, play)
+        for name in SIDES:
+            trained = sides[name].trained
+            assert trained is not None
+            foreseen = await answers(sides[name].settings, play, trained)
+            rules = Rules(thresholds[name], ASKED_S, ANSWER_S)
+            accounts = [played(each, after, rules) for each, after in zip(calls, foreseen, strict=True)]
+            clock[name] = (trained.manifest["serves"], Account.total(accounts))
+    off, best = Account.total(map(unpredicted, calls)), Account.total(map(oracle, calls))
+    return row_of(play, thresholds, came, clock, (off, best))
+
+
+@asynccontextmanager
+async def _sides(plan: Plan, play: Play, thresholds: Mapping[str, float]) -> AsyncIterator[dict[str, Side]]:
+    """The stacks while the block runs, each of them warm."""
     settings = _settings(plan.folder, play)
-    silent = {"predictions": "off"}
     offered = set(_offered(play).values())
-    async with supervised(settings, plan.say):
-        off = beside(settings, plan.folder / "silent", "pml_silent")
-        off = off.model_copy(update={"speculation": off.speculation.model_copy(update=silent)})
-        async with (
-            supervised(off, plan.say),
-            through_pml(settings, offered) as client,
-            through_pml(off, offered) as other,
-        ):
-            plan.say("training")
-            known = known_from(await read_catalog(settings), DEFAULT_TENANT)
-            trained = await asyncio.to_thread(_trained, settings, play, known)
-            await promote(settings, trained.manifest["model_id"], NAME)
-            await publish_override(settings, chosen_context(DEFAULT_TENANT, "", "", ""), threshold, NAME)
-            plan.say("warming up")
-            await _warm(settings, client, play)
-            plan.say(f"playing {len(play.sessions)} sessions, with predictions")
-            with_them = await _played(settings, client, play)
-            plan.say("the same without")
-            without = await _played(off, other, play)
-            guesses = await _foreseen(settings, play, trained)
-    return _figures(play, threshold, (with_them, without), guesses)
+    async with AsyncExitStack() as stacks:
+        await stacks.enter_async_context(supervised(settings, plan.say))
+        plain, baseline = (
+            beside(settings, plan.folder / name, f"pml_{name}") for name in (NOTHING, BASELINE)
+        )
+        silent = plain.speculation.model_copy(update={"predictions": "off"})
+        plain = plain.model_copy(update={"speculation": silent})
+        for others in (plain, baseline):
+            await stacks.enter_async_context(supervised(others, plan.say))
+        clients = [
+            await stacks.enter_async_context(through_pml(each, offered))
+            for each in (plain, baseline, settings)
+        ]
+        plan.say("training")
+        known = known_from(await read_catalog(settings), DEFAULT_TENANT)
+        ranker = await asyncio.to_thread(_trained, settings, play, known)
+        counted = await asyncio.to_thread(_trained, baseline, play, known, ranker.manifest["baseline"])
+        sides = {
+            NOTHING: Side(plain, clients[0]),
+            BASELINE: Side(baseline, clients[1], counted),
+            RANKER: Side(settings, clients[2], ranker),
+        }
+        plan.say("warming up")
+        for name in SIDES:
+            await _warm(sides[name], play, thresholds[name])
+        yield sides
 
 
 def _settings(folder: Path, play: Play) -> Settings:
@@ -177,26 +248,7 @@ def _settings(folder: Path, play: Play) -> Settings:
     )
 
 
-def server_file(play: Play) -> bytes:
-    """What `benchmarks.servers.recorded` is started with."""
-    tools = [
-        {
-            "name": tool,
-            "description": play.descriptions.get(tool, ""),
-            "reads": reads,
-            "input_schema": play.schemas[tool],
-        }
-        for tool, reads in play.reads.items()
-    ]
-    results = {
-        key_of(each.name, each.arguments).decode(): given(each)
-        for session in play.sessions
-        for each in session.made
-    }
-    return orjson.dumps({"seed": play.seed, "median_s": MEDIAN_S, "tools": tools, "results": results})
-
-
-def _trained(settings: Settings, play: Play, known: Known) -> Trained:
+def _trained(settings: Settings, play: Play, known: Known, learner: str | None = None) -> Trained:
     """What `pml train` makes of sessions and the catalog; nearly none are kept aside: others are played."""
     source = Source(
         replace(as_sequences(play.learned_of, known.texts), listed=known.listed),
@@ -205,7 +257,7 @@ def _trained(settings: Settings, play: Play, known: Known) -> Trained:
         known.schemas,
         names=[each.name for each in play.learned_of],
     )
-    wish = Wish(seed=play.seed, test_share=0.05)
+    wish = Wish(seed=play.seed, test_share=0.05, learner=learner)
     return train(source, WordLlamaEmbedding(), settings.models_folder, wish, Phases())
 
 
@@ -214,16 +266,20 @@ def _offered(play: Play) -> dict[str, str]:
     return proxied_names(f"{SERVER}:{tool}" for tool in play.reads)
 
 
-async def _warm(settings: Settings, client: Client, play: Play) -> None:
-    """Until the promoted model answers."""
+async def _warm(side: Side, play: Play, threshold: float) -> None:
+    """Until the model that was trained answers."""
+    assert side.trained is not None
+    await promote(side.settings, side.trained.manifest["model_id"], NAME)
+    context = chosen_context(DEFAULT_TENANT, "", "", "")
+    await publish_override(side.settings, context, threshold, NAME)
     session = replace(play.sessions[0], thoughts_s=(0.0,) * len(play.sessions[0].made))
     names, number = _offered(play), count()
-    async with EventConsumer(settings, start="end", types=["prediction.made"]) as made:
+    async with EventConsumer(side.settings, start="end", types=["prediction.made"]) as made:
         answered_by_model = asyncio.ensure_future(_by_a_model(made))
         try:
             async with asyncio.timeout(ANSWERED_S):
                 while not answered_by_model.done():
-                    await _alone(client, names, replace(session, name=f"{FIRST}-{next(number)}"))
+                    await _alone(side.client, names, replace(session, name=f"{FIRST}-{next(number)}"))
                 await answered_by_model
         except TimeoutError:
             answered_by_model.cancel()
@@ -236,25 +292,33 @@ async def _by_a_model(made: EventConsumer) -> None:
             return
 
 
-async def _played(settings: Settings, client: Client, play: Play) -> Came:
+async def _played(side: Side, play: Play) -> Account:
     """All sessions, a few at a time, and what the log says of them."""
-    names, waiting, found = _offered(play), iter(play.sessions), Came()
+    names, waiting, walls_s = _offered(play), iter(play.sessions), []
 
     async def agent() -> None:
-        for session in waiting:
-            took_s = await _alone(client, names, session)
-            found.wall_s += took_s
+        walls_s.extend([await _alone(side.client, names, session) for session in waiting])
 
-    async with EventConsumer(settings, start="end", types=("run.completed", "internal.ended")) as events:
+    async with EventConsumer(side.settings, start="end", types=("run.completed", "internal.ended")) as events:
         await asyncio.gather(*(agent() for _ in range(AT_ONCE)))
-        await _settled(events, play, asked=settings.speculation.predictions == "on")
-    played_by = {session.name for session in play.sessions}
-    types = ("speculation.started", "task.completed")
-    async with EventConsumer(settings, until_end=True, types=types) as events:
+        await _settled(events, play, asked=side.trained is not None)
+    return (await _ended(side.settings, play)).account(sum(walls_s))
+
+
+async def _ended(settings: Settings, play: Play) -> EarlyCalls:
+    """What the log says of these sessions, once all that began early has come to an end."""
+    async with asyncio.timeout(TOLD_S):
+        while (found := await _logged(settings, play)).run:
+            await asyncio.sleep(POLL_S)
+    return found
+
+
+async def _logged(settings: Settings, play: Play) -> EarlyCalls:
+    played_by, found = {session.name for session in play.sessions}, EarlyCalls()
+    async with EventConsumer(settings, until_end=True, types=TYPES) as events:
         async for event in events:
             if event.session_id in played_by:
-                found.begun += event.type == "speculation.started"
-                found.served += isinstance(event.data, TaskCompleted) and event.data.served_by in EARLY
+                found.take(event)
     return found
 
 
@@ -269,80 +333,17 @@ async def _settled(events: EventConsumer, play: Play, *, asked: bool) -> None:
                 return
 
 
-async def _alone(client: Client, names: dict[str, str], session: Session) -> float:
+async def _alone(client: Client, names: Mapping[str, str], session: Session) -> float:
     """Seconds of one session, from its first thought to its last result."""
-    meta: Any = {SESSION_META: session.name, REQUEST_META: session.request}
     began = time.perf_counter()
-    for call, thought_s in zip(session.made, session.thoughts_s, strict=True):
+    told = zip(session.made, session.thoughts_s, session.requests, strict=True)
+    for call, thought_s, request in told:
+        meta: Any = {SESSION_META: session.name, REQUEST_META: request}
         await asyncio.sleep(thought_s)
         answer = await client.call_tool(names[f"{SERVER}:{call.name}"], dict(call.arguments), meta=meta)
         if answer.is_error or answer.structured_content != given(call):
             raise CallFailed(f"{call.name} answered {answer.content!r:.300}")
     return time.perf_counter() - began
-
-
-async def _foreseen(settings: Settings, play: Play, trained: Trained) -> list[list[list[Guess]]]:
-    """For each session and call what the model answers after it, by the code that serves."""
-    library = Library()
-    for record in (await read_catalog(settings)).values():
-        library.take(record)
-    served = as_served(settings, trained.model, trained.manifest)
-    return [
-        [_guesses(library, served, play, session, place) for place in range(1, len(session.made) + 1)]
-        for session in play.sessions
-    ]
-
-
-def _guesses(library: Library, served: Served, play: Play, session: Session, place: int) -> list[Guess]:
-    names = [f"{SERVER}:{each.name}" for each in session.made[:place]]
-    past = tuple(
-        PastElement(name=name, arguments=dict(each.arguments), result=given(each))
-        for name, each in zip(names[-VALUES_MOST:], session.made[:place][-VALUES_MOST:], strict=True)
-    )
-    request = PredictRequest(history=tuple(names[-HISTORY_MOST:]), request=session.request, past=past)
-    answer = answered(library, DEFAULT_TENANT, request, served)
-    tasks = {task.id: task for task in answer.workflow.tasks} if answer.workflow else {}
-    return [
-        _guess(play, tasks[name], candidate.confidence)
-        for candidate in answer.candidates
-        for name in candidate.tasks
-    ]
-
-
-def _guess(play: Play, task: Task, confidence: float) -> Guess:
-    tool = (task.tool or "").partition(":")[2]
-    arguments = {
-        name: value.value for name, value in task.arguments.items() if isinstance(value, LiteralValue)
-    }
-    key = key_of(tool, arguments)
-    return Guess(tool, key, confidence, play.reads.get(tool, False), drawn_s(play.seed, key))
-
-
-def _figures(
-    play: Play, threshold: float, sides: Sequence[Came], guesses: Sequence[Sequence[Sequence[Guess]]]
-) -> tuple[list[Figure], dict[str, Any]]:
-    calls = [play.calls(session) for session in play.sessions]
-    rules = Rules(threshold, ASKED_S, ANSWER_S)
-    on = Account.total(played(each, after, rules) for each, after in zip(calls, guesses, strict=True))
-    off, best = Account.total(map(unpredicted, calls)), Account.total(map(oracle, calls))
-    with_them, without = sides
-    figures = [
-        Figure("a session with predictions ÷ without, stack", "s", (with_them.wall_s,), (without.wall_s,)),
-        Figure("a session with predictions ÷ without, clock", "s", (on.wall_s,), (off.wall_s,)),
-        Figure("stack ÷ clock, without predictions", "s", (without.wall_s,), (off.wall_s,)),
-        Figure("stack ÷ clock, with predictions", "s", (with_them.wall_s,), (on.wall_s,)),
-    ]
-    gain = off.wall_s - best.wall_s
-    return figures, {
-        "sessions": len(calls),
-        "calls": sum(map(len, calls)),
-        "begun, stack": with_them.begun,
-        "begun, clock": on.begun,
-        "served, stack": with_them.served,
-        "hits, clock": on.hits,
-        "share of the oracle, stack": round((without.wall_s - with_them.wall_s) / gain, 3) if gain else None,
-        "share of the oracle, clock": round((off.wall_s - on.wall_s) / gain, 3) if gain else None,
-    }
 
 
 if __name__ == "__main__":

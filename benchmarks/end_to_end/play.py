@@ -12,7 +12,7 @@ import orjson
 
 from benchmarks.end_to_end.clock import Call, key_of
 from benchmarks.end_to_end.foreseen import SERVER, Recorded
-from benchmarks.end_to_end.times import drawn_s
+from benchmarks.end_to_end.times import MEDIAN_S, drawn_s
 from benchmarks.learning.argument_sets import argument_set
 from benchmarks.learning.ways import WAYS
 from pml.processors.learning.judging import FOLDS
@@ -24,12 +24,15 @@ from pml.streams.learning.data_sets import recorded, rows_of
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A recorded session that is played: its calls, the thought before each, and what the client tells."""
+    """A recorded session that is played: its calls, the thought before each, and what the client tells.
+
+    `requests` has for each call what is visible of the request when it has ended.
+    """
 
     name: str
     made: tuple[Past, ...]
     thoughts_s: tuple[float, ...]
-    request: str
+    requests: tuple[str, ...]
 
     @property
     def keys(self) -> tuple[bytes, ...]:
@@ -79,7 +82,13 @@ def play_of(folder: Path, name: str, seed: int, most: int) -> Play:
 
 def _session(known: Recorded, row: int) -> Session:
     thoughts_s = tuple(call.thought_s for call in known.calls(row))
-    return Session(f"s{row}", known.made(row), thoughts_s, known.data.requests[row][-1])
+    return Session(f"s{row}", known.made(row), thoughts_s, _texts(known, row)[1:])
+
+
+def _texts(known: Recorded, row: int) -> tuple[str, ...]:
+    """What is visible before each call of a session, and after the last."""
+    data = known.data
+    return (*data.requests[row][data.firsts[row] :], data.end_texts[row])
 
 
 def _complete(known: Recorded, row: int) -> bool:
@@ -93,8 +102,8 @@ def _complete(known: Recorded, row: int) -> bool:
 def _known(known: Recorded, row: int) -> KnownSession:
     """A session as ClickHouse would tell it: what ran were tools of a server."""
     made = [replace(each, name=f"{SERVER}:{each.name}") for each in known.made(row)]
-    text = known.data.requests[row][-1]
-    return KnownSession(tuple(made), ("", *[text] * (len(made) - 1)), row, (f"s{row}", 0), text)
+    *texts, end = _texts(known, row)
+    return KnownSession(tuple(made), ("", *texts[1:]), row, (f"s{row}", 0), end)
 
 
 def _agreeing(sessions: Sequence[Session]) -> list[Session]:
@@ -108,6 +117,25 @@ def _agreeing(sessions: Sequence[Session]) -> list[Session]:
             results |= own
             found.append(session)
     return found
+
+
+def server_file(play: Play) -> bytes:
+    """What `benchmarks.servers.recorded` is started with."""
+    tools = [
+        {
+            "name": tool,
+            "description": play.descriptions.get(tool, ""),
+            "reads": reads,
+            "input_schema": play.schemas[tool],
+        }
+        for tool, reads in play.reads.items()
+    ]
+    results = {
+        key_of(each.name, each.arguments).decode(): given(each)
+        for session in play.sessions
+        for each in session.made
+    }
+    return orjson.dumps({"seed": play.seed, "median_s": MEDIAN_S, "tools": tools, "results": results})
 
 
 def given(call: Past) -> dict[str, Any]:

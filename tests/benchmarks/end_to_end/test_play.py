@@ -11,8 +11,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 from benchmarks.end_to_end.clock import key_of
-from benchmarks.end_to_end.live import server_file
-from benchmarks.end_to_end.play import Play, given, play_of
+from benchmarks.end_to_end.play import Play, given, play_of, server_file
 from tests.streams.learning.recorded_sets import row, written
 
 TOOLS = ["look_up", "list_all", "send"]

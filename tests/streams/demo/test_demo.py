@@ -113,3 +113,8 @@ def test_one_byte_that_differs_makes_the_demo_fail(
     assert (code, report["ok"]) == (1, False)
     assert not workflow["identical"]
     assert workflow["differences"]
+    # The folder is another, the log is whole.
+    verified = CliRunner().invoke(app, ["replay", "--from", "kafka", "--verify", "--json"])
+    assert verified.exit_code == 0, verified.output
+    told = orjson.loads(verified.stdout)
+    assert told["events"] > 0
