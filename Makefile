@@ -61,8 +61,11 @@ typecheck: $(STAMP) .typing
 .typing: Makefile
 	@mkdir -p .typing/pml && for room in schemas processors clickhouse streams deploy; do ln -sfn ../../$$room .typing/pml/$$room; done && touch .typing
 
+# What PML is measured beside; nothing that it needs itself is moved to another version for it.
+with_baselines = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock $(1) || { echo "$(1) could not be fetched, beside which PML is measured: check the network or PIP_INDEX_URL, then run make again." >&2; exit 1; }
+
 bench: $(STAMP) ## Measure ratios, each beside its baseline (JSON under benchmarks/results)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "dbos==3.2.0"
+	@$(call with_baselines,dbos==3.2.0)
 	@$(BIN)/python -m benchmarks
 
 bench-speculation: $(STAMP) ## Measure what speculation is worth on the workflows under PML_DATASETS
@@ -72,7 +75,7 @@ bench-discovery: $(STAMP) ## Measure how well intents find their tools in the da
 	@$(BIN)/python -m benchmarks.discovery
 
 bench-learning: $(STAMP) ## Measure how well the next tool is predicted under PML_DATASETS, and what learning costs
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "jax==0.10.2" "threadpoolctl==3.8.0"
+	@$(call with_baselines,jax==0.10.2 threadpoolctl==3.8.0)
 	@$(BIN)/python -m benchmarks.learning
 	@$(BIN)/python -m benchmarks.learning.attention
 	@$(BIN)/python -m benchmarks.learning.hyperpaths

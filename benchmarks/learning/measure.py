@@ -13,6 +13,7 @@ from benchmarks.learning.ways import WAYS
 from pml.processors.learning.choosing import choose
 from pml.processors.learning.judging import Judged, Told, gain, judge, measured, passing_gain
 from pml.processors.learning.learners import ATTENTIVE, BASELINES, LEARNED, LEARNERS
+from pml.processors.learning.splits import leaks
 from pml.processors.memory.embedding import Embedding
 from pml.streams.learning.data_sets import RecordedSet, recorded
 
@@ -61,7 +62,10 @@ def measure(folder: Path, name: str, embedding: Embedding, seed: int, told: Told
     """
     way = WAYS[name]
     data = recorded(folder, way.folder, way.visible)
-    return Measured(name, data, judge(data.sessions, embedding, seed, learners=LEARNERS, told=told))
+    judged = judge(data.sessions, embedding, seed, learners=LEARNERS, told=told)
+    if len(leaks(judged.clusters, judged.fold)):
+        raise RuntimeError(f"{name}: near-duplicates lie in several folds")
+    return Measured(name, data, judged)
 
 
 def row_of(found: Measured, seed: int) -> dict[str, Any]:
