@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import GroupCoordinatorNotAvailableError
 
+from pml.streams import status
 from pml.streams.connection import client_options
 from pml.streams.health import Health
 from pml.streams.local.processes import ProcessId
@@ -24,8 +25,12 @@ STARTED_AT = "2026-01-01T00:00:00.000000Z"
 
 
 @pytest.fixture
-async def settings(kafka: str, clickhouse_url: str, tmp_path: Path) -> Settings:
+async def settings(
+    kafka: str, clickhouse_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Settings:
     """Broker and store are there, with topics; nothing was started in the data folder."""
+    # Topics that were just made have no leaders yet, and a machine may be busy.
+    monkeypatch.setattr(status, "BROKER_TIMEOUT_S", 60.0)
     settings = Settings.load(
         data_dir=tmp_path,
         kafka={"bootstrap_servers": kafka, "topic_prefix": f"status{uuid.uuid4().hex[:8]}."},
