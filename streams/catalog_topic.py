@@ -14,24 +14,56 @@ from pml.schemas.catalog import (
     SpeculationSwitch,
 )
 from pml.schemas.codec import decode_catalog, encode
+from pml.schemas.errors import PMLError, UndecodableRecord, UnknownMessage
 from pml.streams.compacted import newest_values
 from pml.streams.connection import producer_options
 from pml.streams.settings import Settings
 from pml.streams.sources import opened
+from pml.streams.unreadable import telling
 
 SWITCH_ID = "speculation"
+KEY_SHOWN = 80
 Records = Mapping[bytes, CatalogRecord]
 
 
-async def read_catalog(settings: Settings) -> Records:
-    """The newest record of each key.
+async def read_catalog(settings: Settings, needed: bytes | None = None) -> Records:
+    """The newest record of each key; those that cannot be read are told and passed over, as by every reader.
+
+    Args:
+        needed: the key of a record that is not passed over, for who would do harm without it.
 
     Raises:
         BrokerUnavailable: the broker does not answer.
-        UnknownMessage: a newer release wrote a record.
+        UndecodableRecord, UnknownMessage: the needed record cannot be read.
     """
-    values = await newest_values(settings, settings.topics.catalog, partitions=1)
-    return {key: decode_catalog(value) for key, value in values.items()}
+    topic = settings.topics.catalog
+    found: dict[bytes, CatalogRecord] = {}
+    wrong: dict[bytes, PMLError] = {}
+    for key, value in (await newest_values(settings, topic, partitions=1)).items():
+        try:
+            found[key] = decode_catalog(value)
+        except (UndecodableRecord, UnknownMessage) as error:
+            wrong[key] = error
+    if needed in wrong:
+        reason = wrong[needed]
+        raise type(reason)(f"{_named(needed)} of {topic} cannot be read: {reason.message}")
+    if wrong:
+        telling.get()(_passed_over(topic, wrong))
+    return found
+
+
+def _passed_over(topic: str, wrong: Mapping[bytes, PMLError]) -> str:
+    key = min(wrong)
+    others = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+    return (
+        f"passed over in {topic} until written again: {_named(key)}{others}, "
+        f"which cannot be read ({wrong[key].message})"
+    )
+
+
+def _named(key: bytes) -> str:
+    # A key is as little to be trusted as what lies under it.
+    return repr(key.decode(errors="replace")[:KEY_SHOWN])
 
 
 def servers_of(records: Records) -> dict[str, ServerTools]:

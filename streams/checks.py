@@ -8,19 +8,25 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
+
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
 
 from pml.clickhouse.client import probe
 from pml.schemas.catalog import ServerTools
-from pml.schemas.errors import ConfigurationError, PMLError
+from pml.schemas.errors import ConfigurationError, PMLError, StoreUnavailable
 from pml.streams.bridge.permissions_file import read_permissions
 from pml.streams.bridge.server_specs import HttpServer, StdioServer
 from pml.streams.bridge.servers_file import read_servers
 from pml.streams.connection import bootstrap_servers, store_url
 from pml.streams.local.jars import kafka_jars, local_repository
 from pml.streams.local.ports import is_free
+from pml.streams.local.services import LOG_FOLDER
 from pml.streams.local.stack import running_stack
 from pml.streams.sandbox.interpreters import deno_path
 from pml.streams.settings import Settings
@@ -36,10 +42,12 @@ DENO_TIMEOUT_S = 20
 # A server that is up answers in less; a doctor that waits longer is not asked again.
 REACH_TIMEOUT_S = 10.0
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line: `detail` says what was found, `remedy` what to do where it is not good.
+    """One line: `detail` says what was found, `remedy` what to do where it is not good and does not say so.
 
     Where it is not `used` nothing is wrong: what is optional is not there.
     """
@@ -146,7 +154,7 @@ def _deno(settings: Settings) -> str:
 
 async def _servers_at_urls(settings: Settings) -> str:
     """Each is asked for its tools, with the credentials that it has."""
-    specs = read_servers(settings.mcp_servers).enabled()
+    specs = _read(read_servers, settings.mcp_servers).enabled()
     names = [name for name, spec in specs.items() if isinstance(spec, HttpServer)]
     if not names:
         raise _Absent("none", "")
@@ -163,7 +171,7 @@ async def _servers_at_urls(settings: Settings) -> str:
 
 
 def _servers(settings: Settings) -> str:
-    specs = read_servers(settings.mcp_servers).enabled()
+    specs = _read(read_servers, settings.mcp_servers).enabled()
     if not settings.mcp_servers.exists():
         raise _Bad(
             f"{settings.mcp_servers} does not exist", "name your MCP servers there; `pml init` begins one"
@@ -187,8 +195,16 @@ def _permissions(settings: Settings) -> str:
             f"{settings.mcp_permissions} does not exist, so no tool may run",
             "allow tools with `pml tools approve SERVER:TOOL`; `pml init` begins the file",
         )
-    file = read_permissions(settings.mcp_permissions)
+    file = _read(read_permissions, settings.mcp_permissions)
     return f"{len(file.tools)} entries ({settings.mcp_permissions})"
+
+
+def _read(read: Callable[[Path], T], path: Path) -> T:
+    """A file of people's; the reader's sentence says what is wrong with it."""
+    try:
+        return read(path)
+    except ConfigurationError as error:
+        raise _Bad(error.message, f"correct {path.name}: `pml up` starts nothing before") from None
 
 
 def _java(settings: Settings) -> str:
@@ -245,7 +261,7 @@ def _engine(settings: Settings) -> str:
 async def _broker(settings: Settings) -> str:
     if settings.embedded_broker and running_stack(settings.data_dir) is None:
         return "embedded, not up (`pml up` starts it)"
-    async with asyncio.timeout(BROKER_TIMEOUT_S), admin_client(settings) as admin:
+    async with _asked(settings) as admin:
         nodes = (await admin.describe_cluster())["brokers"]
     return f"{bootstrap_servers(settings)}, {len(nodes)} nodes"
 
@@ -254,7 +270,7 @@ async def _topics(settings: Settings) -> str:
     if settings.embedded_broker and running_stack(settings.data_dir) is None:
         return "are made by `pml up`"
     specs = settings.topics.specs()
-    async with asyncio.timeout(BROKER_TIMEOUT_S), admin_client(settings) as admin:
+    async with _asked(settings) as admin:
         found = await found_topics(admin, [spec.name for spec in specs])
     check_topics(specs, found)
     missing = [spec.name for spec in specs if spec.name not in found]
@@ -263,10 +279,36 @@ async def _topics(settings: Settings) -> str:
     return f"{len(found)} as they must be"
 
 
+@asynccontextmanager
+async def _asked(settings: Settings) -> AsyncIterator[AIOKafkaAdminClient]:
+    """An admin client, for as long as a doctor waits."""
+    try:
+        async with asyncio.timeout(BROKER_TIMEOUT_S), admin_client(settings) as admin:
+            yield admin
+    except TimeoutError:
+        raise _Bad(
+            f"{bootstrap_servers(settings)} takes the connection and says nothing for {BROKER_TIMEOUT_S} s",
+            "check KAFKA_BOOTSTRAP_SERVERS and kafka.security_protocol: whether a Kafka broker is there, "
+            "whether it waits for TLS; then look at its log",
+        ) from None
+    except KafkaError as error:
+        raise _Bad(
+            f"{bootstrap_servers(settings)} answers with an error: {error or type(error).__name__}",
+            "look at its log for the reason",
+        ) from None
+
+
 def _store(settings: Settings) -> str:
     if settings.embedded_store and running_stack(settings.data_dir) is None:
         return "embedded, not up (`pml up` starts it)"
-    answer = probe(store_url(settings))
+    try:
+        answer = probe(store_url(settings))
+    except StoreUnavailable as error:
+        log = settings.data_dir / LOG_FOLDER / "clickhouse.log"
+        own = f"`pml up` starts it again by itself; {log} says why it does not live"
+        raise _Bad(
+            error.message, own if settings.embedded_store else "start it, or correct CLICKHOUSE_URL"
+        ) from None
     return f"ClickHouse {answer.version}{' (embedded)' if answer.embedded else ''}"
 
 

@@ -383,7 +383,10 @@ class Settings(BaseSettings):
                 _make_key(path)
             key = path.read_bytes()
         except OSError as error:
-            raise ConfigurationError(f"{path} cannot be read or made: {error.strerror}") from None
+            raise ConfigurationError(
+                f"{path} cannot be read or made: {error.strerror}; "
+                "let whoever runs PML own it, and write into its folder"
+            ) from None
         if len(key) != KEY_BYTES:
             raise ConfigurationError(f"{path} must hold {KEY_BYTES} bytes; restore it from a backup")
         return key

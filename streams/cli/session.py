@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pml.streams.cli.output import note
+
 if TYPE_CHECKING:
     from pml.clickhouse.client import Store
     from pml.streams.settings import Settings
@@ -13,15 +15,17 @@ T = TypeVar("T")
 
 
 def load_settings() -> Settings:
-    """The settings in force; libraries say nothing from here on.
+    """The settings in force; libraries say nothing from here on, and what is passed over is told once.
 
     Raises:
         ConfigurationError: a setting is wrong.
     """
     from pml.streams.logs import silence_libraries
     from pml.streams.settings import Settings
+    from pml.streams.unreadable import once, telling
 
     silence_libraries()
+    telling.set(once(note))
     return Settings.load()
 
 

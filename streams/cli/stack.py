@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pml.streams.settings import Settings
     from pml.streams.status import Status
 
-STYLES = {"ready": "green", "starting": "yellow", "stopped": "dim"}
+STYLES = {"ready": "green", "elsewhere": "green", "starting": "yellow", "stopped": "dim"}
 
 
 def up(
@@ -66,7 +66,10 @@ def down(json: Json = False) -> None:
 
 
 def status(json: Json = False) -> None:
-    """Show each part: state, address, lag, last error.
+    """Show each part that `pml up` runs: state, address, lag, last error.
+
+    A role that said nothing in this data folder is `absent`, or `elsewhere` where its consumer group has
+    members. The gateway is needed only where `pml up` runs it.
 
     Exit code 0 where every part is ready, 1 where one is not, 4 where broker or store do not answer.
 
@@ -127,5 +130,5 @@ def _row(part: Any) -> tuple[Any, ...]:
     from rich.text import Text
 
     address = " ".join(filter(None, (part.address, "(embedded)" if part.embedded else None)))
-    state = Text(part.state, style=STYLES.get(part.state, "red"))
+    state = Text(part.state, style=STYLES.get(part.state, "red" if part.needed else "dim"))
     return part.name, state, address, part.lag, part.restarts or None, shortened(part.last_error or "")

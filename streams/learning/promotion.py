@@ -34,6 +34,11 @@ def one_at_a_time(settings: Settings) -> AbstractAsyncContextManager[None]:
     return alone(settings.models_folder / LOCK)
 
 
+def model_key(tenant: str) -> bytes:
+    """Under which the catalog says what serves a tenant."""
+    return f"{ModelRecord.KIND}/{tenant}".encode()
+
+
 def promoted_of(records: Records, tenant: str) -> ModelRecord | None:
     """What the catalog says serves a tenant; None before the first promotion."""
     found = (record.data for record in records.values() if record.id == tenant)
@@ -83,12 +88,13 @@ async def roll_back(settings: Settings, principal: str, tenant: str) -> ModelRec
 
     Raises:
         Refused: nothing served before.
+        UndecodableRecord, UnknownMessage: what serves now cannot be read.
         NoSuchModel, ModelDamaged: what served before is gone, or not what was written.
         BrokerUnavailable: the broker does not answer.
         ModelsBusy: somebody else is letting models serve.
     """
     async with one_at_a_time(settings):
-        now = promoted_of(await read_catalog(settings), tenant)
+        now = promoted_of(await read_catalog(settings, model_key(tenant)), tenant)
         if now is None or not now.previous:
             raise Refused("no model served before this one; `pml model promote ID` says which shall")
         manifest = await asyncio.to_thread(read_sound, settings.models_folder, now.previous[0])

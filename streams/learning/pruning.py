@@ -10,7 +10,7 @@ from pml.schemas.errors import ConfigurationError
 from pml.streams.catalog_topic import read_catalog
 from pml.streams.learning.kept_backtests import backtest_file
 from pml.streams.learning.manifests import arrays_file, list_manifests, manifest_file, tenant_of
-from pml.streams.learning.promotion import one_at_a_time, promoted_of
+from pml.streams.learning.promotion import model_key, one_at_a_time, promoted_of
 from pml.streams.settings import Settings
 
 KEEP = 20
@@ -25,11 +25,12 @@ async def prune(settings: Settings, tenant: str, keep: int) -> list[str]:
 
     Raises:
         BrokerUnavailable: the broker does not answer: nobody knows what serves, and nothing is removed.
+        UndecodableRecord, UnknownMessage: what serves cannot be read: the same.
         ModelsBusy: somebody else is letting models serve.
         ConfigurationError: the folder cannot be written.
     """
     async with one_at_a_time(settings):
-        serving = promoted_of(await read_catalog(settings), tenant)
+        serving = promoted_of(await read_catalog(settings, model_key(tenant)), tenant)
         return await asyncio.to_thread(_pruned, settings.models_folder, tenant, keep, serving)
 
 

@@ -22,7 +22,7 @@ from pml.streams.connection import store_url
 from pml.streams.learning.begun import last_begun_ms, note_begun
 from pml.streams.learning.limited import MIB, Ended, Limits, TrainingFailed, run_limited
 from pml.streams.learning.manifests import Manifest, list_manifests, read_sound, tenant_of
-from pml.streams.learning.promotion import one_at_a_time, promote_after, promoted_of
+from pml.streams.learning.promotion import model_key, one_at_a_time, promote_after, promoted_of
 from pml.streams.learning.pruning import KEEP, prune
 from pml.streams.settings import Settings
 
@@ -230,13 +230,15 @@ async def publish_earned(settings: Settings, manifest: Manifest, principal: str)
 
     Raises:
         BrokerUnavailable: the broker does not answer.
+        UndecodableRecord, UnknownMessage: what serves now, and which models fell, cannot be read.
         NoSuchModel, ModelDamaged: it is not there, or one of its files is not what was written.
         ModelsBusy: somebody else is letting models serve.
     """
     model_id = manifest["model_id"]
     async with one_at_a_time(settings):
         sound = await asyncio.to_thread(read_sound, settings.models_folder, model_id)
-        now = promoted_of(await read_catalog(settings), tenant_of(manifest))
+        tenant = tenant_of(sound)
+        now = promoted_of(await read_catalog(settings, model_key(tenant)), tenant)
         against = _against(model_id, now)
         if against is not None:
             return False, against

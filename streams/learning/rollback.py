@@ -37,7 +37,6 @@ async def roll_back_fallen(settings: Settings, tenant: str, live: ModelLive) -> 
 
     Raises:
         BrokerUnavailable: the broker does not answer.
-        UnknownMessage: a newer release wrote a record.
     """
     now = promoted_of(await read_catalog(settings), tenant)
     if now is None or not has_fallen(live, now):

@@ -14,6 +14,8 @@ from pml.schemas.base import Record
 from pml.streams.local.processes import ProcessId
 
 STACK_FILE = "stack.json"
+# The roles of each worker that a stack runs.
+WORKERS = (("orchestrator",), ("bridge",), ("metrics", "thresholds", "sink"), ("gateway",))
 
 
 class Part(Record):

@@ -22,11 +22,10 @@ from pml.streams.local.child import trim
 from pml.streams.local.forked import Template, forks_here
 from pml.streams.local.processes import ProcessId
 from pml.streams.local.services import LOG_FOLDER, Broker, Service, Store, Worker, child_environment
-from pml.streams.local.stack import Part, Stack, remove_stack, write_stack
+from pml.streams.local.stack import WORKERS, Part, Stack, remove_stack, write_stack
 from pml.streams.settings import Settings
 from pml.streams.topics import ensure_topics
 
-WORKERS = (("orchestrator",), ("bridge",), ("metrics", "thresholds", "sink"), ("gateway",))
 LOCK_FILE = "up.lock"
 BACKOFF_FIRST_S = 0.5
 BACKOFF_MAX_S = 30.0

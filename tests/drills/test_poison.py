@@ -18,6 +18,7 @@ from pml.schemas.errors import Refused, WorkflowInvalid
 from pml.schemas.events import Event
 from pml.schemas.identifiers import session_key
 from pml.schemas.topics import SESSION_PARTITIONS
+from pml.streams.catalog_topic import read_catalog, servers_of
 from pml.streams.client import EventConsumer, IntentProducer, RunSummary, new_id, wait_for_run
 from pml.streams.connection import client_options, partition_for, producer_options
 from tests.drills.workshop import STARTED, Workshop
@@ -211,4 +212,5 @@ async def test_rubbish_in_the_log_and_in_the_catalog_counts_for_nobody(workshop:
     await send(workshop, workshop.settings.topics.events, b"rubbish", session_id)
     await send(workshop, workshop.settings.topics.catalog, b"rubbish", session_id, partition=0)
     assert (await run(workshop, session_id)).status == "completed"
+    assert "ledger" in servers_of(await read_catalog(workshop.settings))
     assert all(map(workshop.alive, STARTED))

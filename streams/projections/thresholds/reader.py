@@ -101,7 +101,7 @@ async def read_rows(settings: Settings) -> dict[str, Row]:
 
 def contexts(records: Records, rows: Mapping[str, Row]) -> list[ContextThreshold]:
     """What the catalog says of each context, and what the rows know of its next window."""
-    by_subject = {key.decode(): record.data for key, record in records.items()}
+    by_subject = {record.key.decode(): record.data for record in records.values()}
     progress = {subject: row for subject, row in rows.items() if isinstance(row.learned, Learning)}
     prefixes = (f"{ThresholdRecord.KIND}/", f"{ThresholdOverride.KIND}/")
     subjects = [*by_subject, *progress]
@@ -109,7 +109,7 @@ def contexts(records: Records, rows: Mapping[str, Row]) -> list[ContextThreshold
         subject.removeprefix(prefix)
         for subject in subjects
         for prefix in prefixes
-        if subject.startswith(prefix)
+        if subject.startswith(prefix) and _names_context(subject.removeprefix(prefix))
     }
     found = [
         _context(
@@ -122,6 +122,15 @@ def contexts(records: Records, rows: Mapping[str, Row]) -> list[ContextThreshold
     ]
     known = [item for item in found if item.manual is not None or item.outcomes]
     return sorted(known, key=lambda item: (item.tenant, -LEVELS.index(item.level), item.key))
+
+
+def _names_context(key: str) -> bool:
+    """Whether it does: whoever writes into the topic may write anything."""
+    try:
+        scope_of(key)
+    except ValueError:
+        return False
+    return True
 
 
 def branches(rows: Mapping[str, Row]) -> list[BranchOutcome]:

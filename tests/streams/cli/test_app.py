@@ -20,6 +20,7 @@ from pml.schemas.permissions import PermissionFile
 from pml.schemas.workflow import Workflow
 from pml.streams.bridge.servers_file import read_servers
 from pml.streams.cli.exits import exit_code
+from pml.streams.local.stack import WORKERS
 from pml.streams.settings import Settings
 from tests.streams.cli.conftest import Pml
 
@@ -176,6 +177,7 @@ def test_status_of_nothing_says_how_to_begin(pml: Pml) -> None:
     assert {part["name"]: part["state"] for part in status["parts"]} == {
         "kafka": "unreachable",
         "clickhouse": "unreachable",
+        **{role: "absent" for roles in WORKERS for role in roles},
     }
     assert pml("down").exit_code == 0
 

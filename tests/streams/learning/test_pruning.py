@@ -62,7 +62,8 @@ async def test_models_of_others_stay(found: Settings, monkeypatch: pytest.Monkey
 async def test_while_nobody_knows_what_serves_nothing_is_removed(
     found: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def away(settings: Settings) -> None:
+    async def away(settings: Settings, needed: bytes) -> None:
+        assert needed == b"model/local"
         raise BrokerUnavailable("no broker")
 
     monkeypatch.setattr(pruning, "read_catalog", away)

@@ -49,7 +49,7 @@ class Topic:
         assert found is not None
         return found
 
-    async def _read(self, settings: Settings) -> dict[bytes, CatalogRecord]:
+    async def _read(self, settings: Settings, needed: bytes | None = None) -> dict[bytes, CatalogRecord]:
         return self.records
 
     async def _take(self, settings: Settings, record: CatalogRecord) -> None:

@@ -16,7 +16,7 @@ from pml.streams.health import WRITE_INTERVAL_S, Health
 from pml.streams.local import services
 from pml.streams.local.child import StartFailed
 from pml.streams.local.services import Worker
-from pml.streams.local.supervisor import WORKERS
+from pml.streams.local.stack import WORKERS
 from pml.streams.settings import Settings
 
 PATIENCE_S = 2 * WRITE_INTERVAL_S
