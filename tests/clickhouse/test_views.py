@@ -284,8 +284,10 @@ def test_an_attempt_that_was_settled_is_one_row_with_what_was_called(
     done, broken = store.query("SELECT * FROM tasks ORDER BY log_offset").as_dicts()
     called = {name: done[name] for name in ("arguments", "arguments_hash", "argument_pattern", "call_id")}
     assert called == {
-        **{"arguments": '{"max_count":20}', "arguments_hash": "ah"},
-        **{"argument_pattern": PATTERN, "call_id": "call_n1"},
+        "arguments": '{"max_count":20}',
+        "arguments_hash": "ah",
+        "argument_pattern": PATTERN,
+        "call_id": "call_n1",
     }
     assert (done["started_at"], done["duration_ms"], done["tool_ms"]) == (h.time_of(h.START), 120.5, 0.0)
     assert (done["speculable"], done["served_by"], done["attempt"], done["final"]) == (
