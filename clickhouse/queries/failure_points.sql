@@ -1,6 +1,7 @@
 -- Where runs fail: workflow, task and error, the most frequent first.
 --
--- A task counts at its final attempt; `unknown` is an unsafe call of which nobody knows whether it happened.
+-- A task counts at its last end, so not where it was retried and completed after all; `unknown` is an unsafe call
+-- of which nobody knows whether it happened.
 -- share is the part of all runs of the workflow that failed there.
 SELECT
     workflow,
@@ -17,8 +18,20 @@ FROM
 (
     SELECT tenant, session_id, epoch, run_id, task_id, tool_server, tool_name, status, error_type, error_code,
         error_message, ended_at
-    FROM tasks
-    WHERE final AND status IN ('failed', 'unknown')
+    FROM
+    (
+        -- Of tasks that never failed nothing more is read: they are most, and the last end of each takes a sort.
+        SELECT * FROM tasks
+        WHERE final AND (tenant, session_id, epoch, run_id, task_id) IN
+        (
+            SELECT tenant, session_id, epoch, run_id, task_id
+            FROM tasks
+            WHERE final AND status IN ('failed', 'unknown')
+        )
+        ORDER BY log_offset DESC
+        LIMIT 1 BY tenant, session_id, epoch, run_id, task_id
+    )
+    WHERE status IN ('failed', 'unknown')
 ) AS t
 INNER JOIN
 (

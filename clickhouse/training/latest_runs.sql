@@ -6,8 +6,9 @@
 -- PREWHERE  Sound although FINAL picks among rows only afterwards: the columns are of the sorting key, which all
 --           versions of a row share. Without it the values of whole granules are read to be thrown away.
 -- tasks     In the order in which they ended; those too that were skipped, which no call was made for. One that
---           was retried or resolved is there for each of its ends. The time of a call is that of its tool, however
---           early it began.
+--           was retried or resolved is there for each of its ends; a resolution, which says nothing of its call,
+--           with that of the end that did not know (`tasks` does the same, but would read all values). The time of
+--           a call is that of its tool, however early it began.
 WITH chosen AS
 (
     SELECT session_id, epoch, run_id
@@ -39,16 +40,29 @@ LEFT JOIN
 ) AS q ON q.session_id = r.session_id AND q.epoch = r.epoch AND q.run_id = r.run_id
 LEFT JOIN
 (
+    WITH
+        unknown = 1 AND status IN ('completed', 'failed') AND arguments_hash = '' AND as_of IS NULL AS resolves,
+        if(resolves, asked, arguments) AS said
     SELECT
         session_id, epoch, run_id,
         arrayMap(row -> row.2, arraySort(row -> row.1, groupArray((log_offset, (
             task_id, concat(tool_server, ':', tool_name),
-            if(length(arguments) > {value_bytes:UInt32}, '', arguments),
+            if(length(said) > {value_bytes:UInt32}, '', said),
             if(length(result) > {value_bytes:UInt32}, '', result),
-            status != 'skipped', if(tool_ms > 0, tool_ms, duration_ms)
+            status != 'skipped', if(tool_ms > 0, tool_ms, if(resolves, waited_ms, duration_ms))
         ))))) AS tasks
-    FROM tasks_raw FINAL
-    PREWHERE tenant = {tenant:String} AND (session_id, epoch, run_id) IN (SELECT * FROM chosen)
-    WHERE final
+    FROM
+    (
+        SELECT * FROM tasks_raw FINAL
+        PREWHERE tenant = {tenant:String} AND (session_id, epoch, run_id) IN (SELECT * FROM chosen)
+        WHERE final
+    ) AS e
+    LEFT ANY JOIN
+    (
+        SELECT session_id, epoch, run_id, task_id, attempt, arguments AS asked, duration_ms AS waited_ms, 1 AS unknown
+        FROM tasks_raw
+        PREWHERE tenant = {tenant:String} AND (session_id, epoch, run_id) IN (SELECT * FROM chosen)
+        WHERE status = 'unknown'
+    ) AS u USING (session_id, epoch, run_id, task_id, attempt)
     GROUP BY session_id, epoch, run_id
 ) AS t ON t.session_id = r.session_id AND t.epoch = r.epoch AND t.run_id = r.run_id

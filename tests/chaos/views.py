@@ -54,18 +54,29 @@ def _runs(events: list[tuple[int, Event]]) -> list[Row]:
 
 
 def _tasks(events: list[tuple[int, Event]]) -> list[Row]:
-    """One row an attempt, and one more where somebody settled it."""
+    """One row an attempt: where somebody settled it, at the place where that was said."""
     found: list[Row] = []
+    unknown: dict[Row, Row] = {}
     for partition, event in events:
         data: Any = event.data
         place = (partition, event.offset, event.run_id)
         if event.type in ATTEMPTS:
             status = event.type.removeprefix("task.")
             attempt = getattr(data, "attempt", 0)
-            found.append((*place, data.task_id, attempt, status, getattr(data, "served_by", "")))
+            row = (*place, data.task_id, attempt, status, getattr(data, "served_by", ""))
+            found.append(row)
+            if status == "unknown":
+                unknown[_attempt(event)] = row
         elif event.type == "task.resolved" and data.resolution in SETTLED:
-            found.append((*place, data.task_id, data.attempt, SETTLED[data.resolution], "call"))
+            doubted = unknown.pop(_attempt(event))
+            found.remove(doubted)
+            found.append((*place, data.task_id, data.attempt, SETTLED[data.resolution], doubted[-1]))
     return found
+
+
+def _attempt(event: Event) -> Row:
+    data: Any = event.data
+    return event.tenant, event.session_id, event.epoch, event.run_id, data.task_id, data.attempt
 
 
 def _speculations(events: list[tuple[int, Event]]) -> list[Row]:

@@ -27,6 +27,7 @@ from pml.schemas.events import (
     SpeculationEnded,
     TaskCompleted,
     TaskFailed,
+    TaskResolved,
     TaskSkipped,
     TaskUnknown,
 )
@@ -120,6 +121,13 @@ def failed(task_id: str, **fields: Any) -> TaskFailed:
 def unknown(task_id: str, **fields: Any) -> TaskUnknown:
     error = CallError(code="OUTCOME_UNKNOWN", type="TIMEOUT", message="nobody knows")
     return TaskUnknown(error=error, **_ended(task_id, fields))
+
+
+def resolved(task_id: str, **fields: Any) -> TaskResolved:
+    """What became of `unknown(task_id)`: its call was done, as its late answer says."""
+    given = {"attempt": 1, "layer": 0, "tool": "git:git_log", "call_id": f"call_{task_id}", "late": True}
+    found = {"resolution": "done", "result": {"content": [task_id]}, "result_hash": "rh", "result_bytes": 9}
+    return TaskResolved.model_validate({"task_id": task_id, "after_layer": 0, **given, **found, **fields})
 
 
 def skipped(task_id: str) -> TaskSkipped:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pml.clickhouse.client import Limits, Store
@@ -7,7 +9,7 @@ from pml.clickhouse.query import named_queries, run_query
 from pml.clickhouse.rows import THRESHOLD_COLUMNS, THRESHOLDS_TABLE
 from pml.clickhouse.training.trace_priorities import COLUMNS as PRIORITY_COLUMNS
 from pml.schemas.errors import QueryError
-from pml.schemas.events import DecisionRequired
+from pml.schemas.events import DecisionRequired, EventData
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
 
@@ -128,6 +130,53 @@ def test_failure_points_name_workflow_task_and_error(store: Store) -> None:
         0.5,
     )
     assert row["last_message"] == "no such file"
+
+
+def _settled_late(store: Store, *ends: EventData) -> None:
+    """A third run, whose write timed out, and what came of it."""
+    third = History(session_id="ses_3", offset=900, epoch=900)
+    third.add(h.run_started(), run_id="run_3")
+    third.add(h.unknown("n8", tool="files:append", duration_ms=70.0), run_id="run_3")
+    for data in ends:
+        third.add(data, run_id="run_3")
+    third.insert(store)
+
+
+def test_a_call_that_was_answered_late_is_one_call_and_no_failure(store: Store) -> None:
+    _settled_late(store, h.resolved("n8", tool="files:append"), h.run_completed(tasks=1, completed=1))
+    found = {row["tool"]: row for row in run_query(store, "slowest_tools").as_dicts()}
+    row = found["files:append"]
+    assert (row["calls"], row["not_completed"], row["p50_ms"], row["max_ms"]) == (1, 0, 70.0, 70.0)
+    assert (row["tool_s"], row["waited_ms"]) == (0.07, 70.0)
+    assert [row["task_id"] for row in run_query(store, "failure_points").as_dicts()] == ["n1"]
+
+
+@pytest.mark.parametrize(
+    ("end", "status"), [(None, "unknown"), ({"resolution": "not_done", "result": None}, "failed")]
+)
+def test_a_run_that_failed_at_an_unknown_task_is_listed(
+    store: Store, end: dict[str, Any] | None, status: str
+) -> None:
+    resolved = [h.resolved("n8", tool="files:append", **end)] if end else []
+    _settled_late(store, h.run_failed(), *resolved)
+    listed = {row["task_id"]: row for row in run_query(store, "failure_points").as_dicts()}
+    assert set(listed) == {"n1", "n8"}
+    assert (listed["n8"]["status"], listed["n8"]["failed_runs"]) == (status, 1)
+
+
+def test_a_task_that_completed_when_it_was_retried_is_no_failure(store: Store) -> None:
+    retried = h.resolved("n8", tool="files:append", resolution="retry", result=None)
+    again = h.completed("n8", attempt=2, tool="files:append", tool_ms=5.0)
+    _settled_late(store, retried, again, h.run_completed(tasks=1, completed=1))
+    assert [row["task_id"] for row in run_query(store, "failure_points").as_dicts()] == ["n1"]
+    found = {row["tool"]: row for row in run_query(store, "slowest_tools").as_dicts()}
+    assert (found["files:append"]["calls"], found["files:append"]["not_completed"]) == (2, 1)
+
+
+def test_a_miss_that_was_settled_is_one(store: Store) -> None:
+    _settled_late(store, h.unknown("n9", tool="files:append", speculable=True), h.resolved("n9"))
+    rows = run_query(store, "hit_rate_by_tool_and_hour").as_dicts()
+    assert [row["misses"] for row in rows if row["tool"] == "files:append"] == [1]
 
 
 def test_latency_saved_is_by_workflow(store: Store) -> None:

@@ -166,6 +166,19 @@ def test_of_a_task_that_ended_anew_the_last_end_counts(store: Store) -> None:
     assert (run.element, len(run.calls)) == (found.elements[0], 1)
 
 
+def test_a_call_that_was_answered_late_has_its_arguments_and_time(store: Store) -> None:
+    session = History()
+    session.add(h.run_started(tasks=1), "run_1")
+    session.add(h.unknown("n1", tool="git:log", arguments={"path": "a"}, duration_ms=70.0), "run_1")
+    session.add(h.resolved("n1", tool="git:log", result={"id": 1}), "run_1")
+    session.add(h.run_completed(), "run_1")
+    session.insert(store)
+    (found,) = read_session_values(store, Stretch("local"))
+    assert found.elements == (Past("git:log", {"path": "a"}, {"id": 1}),)
+    ((run,),) = read_played_sessions(store, Stretch("local"))
+    assert [(call.arguments, call.tool_ms) for call in run.calls] == [({"path": "a"}, 70.0)]
+
+
 def test_a_task_that_was_skipped_is_part_of_its_run_and_no_call(store: Store) -> None:
     session = History()
     session.add(h.run_started(capability_id="cap_1", context={"repo": "."}), "run_1")

@@ -17,7 +17,6 @@ from pml.schemas.events import (
     RunExpanded,
     RunReplanned,
     RunRetried,
-    TaskResolved,
 )
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
@@ -26,6 +25,7 @@ PATTERN = (
     '{"has_file_path":false,"has_channel_ref":false,"argument_count":1,'
     '"types":{"max_count":"integer"},"categories":{}}'
 )
+REFUSED = {"code": "REFUSED", "type": "PERMISSION", "message": "it may not"}
 pytestmark = pytest.mark.integration
 
 
@@ -253,9 +253,7 @@ def test_a_resolved_task_of_a_retried_run_ends_once_in_its_trace(store: Store) -
     session.add(h.run_started())
     session.add(h.unknown("n1"))
     session.add(h.run_failed())
-    resolved = {"task_id": "n1", "attempt": 1, "layer": 0, "tool": "files:write", "call_id": "call_1"}
-    found = {"resolution": "done", "result": {"ok": True}, "after_layer": 0}
-    session.add(TaskResolved.model_validate({**resolved, **found}))
+    session.add(h.resolved("n1", result={"ok": True}))
     session.add(RunRetried(after_layer=0, deadline_at=h.time_of(h.START)))
     session.insert(store)
     assert store.query("SELECT status FROM runs").rows == [["running"]]
@@ -266,7 +264,101 @@ def test_a_resolved_task_of_a_retried_run_ends_once_in_its_trace(store: Store) -
     assert [(task["task_id"], task["status"], task["result"]) for task in trace[0]] == [
         ("n1", "completed", '{"ok":true}')
     ]
+    assert [(task["args"], task["duration_ms"], task["argument_pattern"]) for task in trace[0]] == [
+        ('{"max_count":20}', 120.5, PATTERN)
+    ]
     assert trace[1]
+
+
+@pytest.mark.parametrize("tokens", [("once",), ("once", "twice")])
+def test_an_attempt_that_was_settled_is_one_row_with_what_was_called(
+    store: Store, tokens: tuple[str, ...]
+) -> None:
+    session = History()
+    session.add(h.unknown("n1", speculable=True, served_by="joined"))
+    session.add(h.unknown("n2"))
+    session.add(h.resolved("n1"))
+    session.add(h.resolved("n2", resolution="not_done", result=None, error=REFUSED))
+    for token in tokens:
+        session.insert(store, token)
+    done, broken = store.query("SELECT * FROM tasks ORDER BY log_offset").as_dicts()
+    called = {name: done[name] for name in ("arguments", "arguments_hash", "argument_pattern", "call_id")}
+    assert called == {
+        "arguments": '{"max_count":20}',
+        "arguments_hash": "ah",
+        "argument_pattern": PATTERN,
+        "call_id": "call_n1",
+    }
+    assert (done["started_at"], done["duration_ms"], done["tool_ms"]) == (h.time_of(h.START), 120.5, 0.0)
+    assert (done["speculable"], done["served_by"], done["attempt"], done["final"]) == (
+        True,
+        "joined",
+        1,
+        True,
+    )
+    assert (done["status"], done["result"], done["result_hash"]) == ("completed", '{"content":["n1"]}', "rh")
+    assert (done["error_type"], done["error_code"], done["error_message"]) == ("", "", "")
+    assert (done["log_offset"], done["seq"]) == (102, 2)
+    assert done["ended_at"] == session.events[2]["occurred_at"]
+    assert (broken["status"], broken["arguments"], broken["result"]) == ("failed", '{"max_count":20}', "")
+    assert (broken["error_type"], broken["error_code"]) == ("PERMISSION", "REFUSED")
+
+
+def test_an_attempt_that_was_never_settled_keeps_its_row_beside_the_next_one(store: Store) -> None:
+    session = History()
+    session.add(h.unknown("n1"))
+    session.add(h.resolved("n1", resolution="retry", result=None))
+    session.add(h.completed("n1", attempt=2))
+    session.add(h.failed("n2", call_id=None, arguments_hash="", started_at=None))
+    session.insert(store)
+    rows = store.query("SELECT task_id, attempt, status, error_code FROM tasks ORDER BY log_offset").rows
+    assert rows == [
+        ["n1", 1, "unknown", "OUTCOME_UNKNOWN"],
+        ["n1", 2, "completed", ""],
+        ["n2", 1, "failed", "TOOL_ERROR"],
+    ]
+
+
+def test_a_settlement_is_one_of_its_own_run_and_attempt(store: Store) -> None:
+    session, other = History(), History(session_id="ses_2", offset=200)
+    for history, run_id in ((session, "run_1"), (session, "run_2"), (other, "run_1")):
+        history.add(h.unknown("n1"), run_id)
+    session.add(h.resolved("n1"), "run_2")
+    session.insert(store)
+    other.insert(store)
+    found = store.query("SELECT session_id, run_id, status FROM tasks ORDER BY session_id, run_id").rows
+    assert found == [
+        ["ses_1", "run_1", "unknown"],
+        ["ses_1", "run_2", "completed"],
+        ["ses_2", "run_1", "unknown"],
+    ]
+
+
+def test_what_narrows_tasks_narrows_settled_ones_too(store: Store) -> None:
+    session = History()
+    session.add(h.unknown("n1"))
+    session.add(h.resolved("n1"))
+    session.insert(store)
+    ended = session.events[1]["occurred_at"]
+    count = "SELECT count() FROM tasks WHERE "
+    for condition, rows in (
+        ("status = 'unknown'", 0),
+        ("status = 'completed' AND arguments != ''", 1),
+        (f"ended_at < parseDateTime64BestEffort('{ended}', 6)", 0),
+        (f"ended_at >= parseDateTime64BestEffort('{ended}', 6)", 1),
+        ("run_id = 'run_1' AND tool_name = 'git_log'", 1),
+    ):
+        assert store.query(count + condition).rows == [[rows]], condition
+
+
+def test_tasks_have_the_types_of_their_table(store: Store) -> None:
+    """A part of a union that has others would make those of all rows wider."""
+    sql = (
+        "SELECT name, type FROM system.columns WHERE database = currentDatabase() "
+        "AND table = {table:String} ORDER BY name"
+    )
+    view, table = (store.query(sql, {"table": name}).rows for name in ("tasks", "tasks_raw"))
+    assert view == table
 
 
 def test_traces_are_ended_runs_with_their_final_tasks(store: Store) -> None:

@@ -13,6 +13,8 @@ from pml.clickhouse.rows import EVENT_COLUMNS, EVENTS_TABLE
 from pml.streams.replay import derived
 from pml.streams.replay.derived import DerivedReplay
 from pml.streams.replay.report import Comparison
+from tests.clickhouse import history as h
+from tests.clickhouse.history import History
 from tests.log_writer import speculation_ended
 from tests.streams.replay.test_comparison import FIRST, PARTITION, RUN, SESSION, events, rows_of
 
@@ -44,6 +46,18 @@ def compared(
     replay = DerivedReplay(store, derived_tables(store), {PARTITION: committed}, session)
     replay.finish({PARTITION: (first, last)})
     return replay.comparison
+
+
+def test_an_attempt_that_was_settled_is_compared_by_each_of_its_ends(store: Store) -> None:
+    """Readers see it as one row (`tasks`); what is stored is what each event makes."""
+    session = History("ses_2", PARTITION, LAST + 1, LAST + 1)
+    for data in (h.run_started(), h.unknown("n1"), h.resolved("n1"), h.run_completed(completed=1)):
+        session.add(data)
+    session.insert(store)
+    found = compared(store, first=LAST + 1, last=LAST + 4, committed=LAST + 5)
+    # Of runs, tasks and episodes 2 each.
+    assert (found.verdict, found.compared, found.differences) == ("same", 6, 0)
+    assert store.query("SELECT status FROM tasks WHERE session_id = 'ses_2'").rows == [["completed"]]
 
 
 def change(store: Store, sql: str) -> None:
