@@ -65,6 +65,7 @@ class _Needed(Record):
     serves: str
     baseline: str
     validation: dict[str, _Judged]
+    served: _Judged | None = None
     data: _Data
 
     @model_validator(mode="after")

@@ -116,12 +116,17 @@ def _gone_back(
 
 
 def record_of(manifest: Mapping[str, Any], principal: str, previous: tuple[str, ...]) -> ModelRecord:
-    """What the catalog says of a model that serves from now on."""
+    """What the catalog says of a model that serves from now on.
+
+    How often it was right is said of what serves as a whole, with what recurs: that is what is seen live. A
+    manifest of a former release has its learner alone.
+    """
+    served = manifest.get("served")
     hits = {name: found["hit_1"]["mean"] for name, found in manifest["validation"].items()}
     return ModelRecord(
         model_id=manifest["model_id"],
         learner=manifest["serves"],
-        hit_1=hits[manifest["serves"]],
+        hit_1=served["hit_1"]["mean"] if served else hits[manifest["serves"]],
         baseline=manifest["baseline"],
         baseline_hit_1=hits[manifest["baseline"]],
         promoted_at=_now(),

@@ -91,6 +91,7 @@ DAMAGES: dict[str, dict[str, Any]] = {
     "nothing that serves": {"serves": "nobody"},
     "nothing judged": {"validation": None},
     "no rate": {"validation": {"ranker": {"hit_1": {}}, "markov_1": {"hit_1": {}}}},
+    "no rate of what serves": {"served": {"hit_1": {}}},
     "no questions": {"data": {}},
 }
 

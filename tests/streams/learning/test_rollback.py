@@ -83,6 +83,12 @@ def settings_of(folder: Path, **learning: Any) -> Settings:
     return Settings.load(data_dir=folder, learning=learning)
 
 
+def test_the_catalog_says_how_often_what_serves_is_right_as_a_whole() -> None:
+    alone, whole = manifest(FIRST), manifest(FIRST) | {"served": {"hit_1": {"mean": 0.9}}}
+    said = [promotion.record_of(told, "ada", ()) for told in (alone, whole)]
+    assert [(record.hit_1, record.baseline_hit_1) for record in said] == [(0.8, 0.6), (0.9, 0.6)]
+
+
 async def test_the_one_before_serves_and_then_what_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
