@@ -19,6 +19,13 @@ async def main(path, folder="."):
         await mcp.files.list_dir(path=folder)
     return {"read": page.path}
 """
+DISK = """
+name: disk
+tasks:
+  - id: listing
+    tool: disk:list_dir
+    arguments: {path: .}
+"""
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(6 * PATIENCE_S)]
 
 
@@ -118,6 +125,27 @@ def a_program_is_a_capability(project: Project) -> None:
     assert "not-a-name" in refused["error"]["message"]
 
 
+def what_was_approved_runs(project: Project) -> None:
+    """A tool of a server that was added while all was up; the same run again calls nothing twice."""
+    (project.folder / "disk.yaml").write_text(DISK)
+    calls = project.folder / "calls.jsonl"
+    ran = project.json("submit", "disk.yaml", "--wait", "--run-id", "run_disk")
+    assert (ran["run_id"], ran["status"], ran["results"]["listing"]["status"]) == (
+        *("run_disk", "completed"),
+        "completed",
+    )
+    assert "a.txt" in ran["results"]["listing"]["preview"]
+    before = calls.read_text()
+    assert project.json("submit", "disk.yaml", "--wait", "--run-id", "run_disk") == ran
+    assert calls.read_text() == before
+    wait_until(lambda: bool(listed(project, "run_disk")), "the sink")
+    assert "disk:list_dir" in project.pml("run", "trace", "run_disk")
+    asked = "SELECT tool_server, tool_name, status FROM tasks WHERE run_id = 'run_disk'"
+    assert project.json("query", asked) == [
+        {"tool_server": "disk", "tool_name": "list_dir", "status": "completed"}
+    ]
+
+
 def asked_otherwise(project: Project) -> None:
     """What the same program was good for in other words is one more intent that finds it."""
     words = "tell me what the document contains"
@@ -152,6 +180,7 @@ def test_from_up_to_down_with_deaths_in_between(project: Project) -> None:
     assert (approved["in_force"], len(approved["entry"]["definition"])) == (True, 64)
     tools = {tool["tool"]: tool for tool in project.json("tools", "list")}
     assert (tools["disk:list_dir"]["speculable"], tools["disk:read_file"]["allowed"]) == (True, False)
+    what_was_approved_runs(project)
     project.pml("speculation", "off")
     wait_until(lambda: project.json("speculation", "status")["switch"] == "off", "the switch")
     plain = project.json("submit", "chain.yaml", "--wait")
