@@ -121,6 +121,21 @@ class LogWriter:
         return first
 
 
+def event_of(data: EventData, seq: int, offset: int, occurred_at: str) -> Event:
+    """An event of one session as it lies in the log."""
+    return Event(
+        id=f"local/s:0:{seq}",
+        type=data.TYPE,
+        tenant="local",
+        session_id="s",
+        epoch=0,
+        seq=seq,
+        offset=offset,
+        occurred_at=occurred_at,
+        data=data,
+    )
+
+
 def run_started(**fields: Any) -> RunStarted:
     """A run of two layers."""
     given = {"name": "notes", "workflow_type": "notes", "definition": {"tasks": []}, "context": {"repo": "."}}

@@ -55,6 +55,7 @@ from pml.streams.learning.promotion import promote
 from pml.streams.learning.sources import Known, Source, known_from
 from pml.streams.learning.training import Trained, Wish, train
 from pml.streams.local.supervisor import supervised
+from pml.streams.logs import silence_libraries
 from pml.streams.mcp_server.door import REQUEST_META, SESSION_META
 from pml.streams.mcp_server.proxy.names import proxied_names
 from pml.streams.settings import Settings
@@ -105,6 +106,7 @@ def main(
 
     Examples: python -m benchmarks.end_to_end.live · python -m benchmarks.end_to_end.live --sets nestful
     """
+    silence_libraries()
     folder, names = datasets_place(), ways_named(sets, SETS)
     if folder is None:
         raise SystemExit(f"{VARIABLE} names no folder: the data sets are needed")

@@ -63,12 +63,13 @@ def _worth(rows: Sequence[Mapping[str, Any]]) -> Table:
             told = row[side]
             aimed = side == RANKER and row["name"] in (*FLOORS, *NO_LONGER)
             floor = (*_floor(row["name"]), _mark(row)) if aimed else ("", "")
-            table.add_row(name, side, *_cells(told), *floor)
+            table.add_row(name, side, *cells(told), *floor)
             name = ""
     return table
 
 
-def _cells(told: Mapping[str, Any]) -> tuple[str, ...]:
+def cells(told: Mapping[str, Any]) -> tuple[str, ...]:
+    """What `Scale.told` says of an account, from how many times as long it took to its share of the gain."""
     waste, share = told["waste"], told["share_of_oracle"]
     return (
         f"{told['times_as_long']:.3f}",

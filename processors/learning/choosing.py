@@ -35,8 +35,8 @@ def choose(judged: Judged, seed: int) -> Choice:
     """The best baseline, or what was learned and is right more often, its whole interval above 0.
 
     The intervals of all that was learned hold together in 95 %. The best is by hit@1, then by hit@3; of
-    equal ones the simpler one. Message passing serves only if it is surely better than the same model
-    without it.
+    equal ones the simpler one. Message passing gives way to the same model without it, unless it
+    is surely better.
 
     Raises:
         ValueError: there are no questions, or no baseline was judged.

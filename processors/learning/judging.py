@@ -97,7 +97,7 @@ def judge(
         raise Unjudgeable("no session goes on after its first run: there is nothing to ask")
     count = min(FOLDS, len(np.unique(sessions.traces.groups)))
     if count < 2:
-        raise Unjudgeable("with fewer than two folds nothing is unseen")
+        raise Unjudgeable("there are fewer than two groups of sessions: nothing would be unseen")
     fold = folds(sessions.traces.groups, count, seed)
     parts = []
     for held in range(count):

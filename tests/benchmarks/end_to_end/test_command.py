@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.end_to_end import __main__ as command
+from benchmarks.end_to_end import live
 from benchmarks.end_to_end.clock import Rules
 from benchmarks.end_to_end.measure import Held, row_of
 from benchmarks.end_to_end.models import RANKER
@@ -70,3 +71,18 @@ def test_less_than_a_whole_measurement_is_not_kept(
 ) -> None:
     measure(monkeypatch, "nestful", **options)
     assert names_kept(results) == []
+
+
+def test_stacks_begin_at_what_was_chosen_for_the_fold_that_is_played(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "kept_rows", lambda name, seed: kept_rows(name, seed, results))
+    assert live._thresholds("nestful", 1, None) == {"baseline": 0.5, RANKER: 0.5}
+    row = measured_row("nestful")
+    for side, chosen in (("baseline", 0.7), (RANKER, 0.3)):
+        row[side] = {**row[side], "thresholds": [chosen, 0.9]}
+    monkeypatch.setattr(command, "rows_of_sets", lambda *_: iter([row]))
+    command.main(sets="nestful", sessions=command.SESSIONS, quick=False, seed=1, json=True)
+    assert live._thresholds("nestful", 1, None) == {"baseline": 0.7, RANKER: 0.3}
+    assert live._thresholds("nestful", 2, None) == {"baseline": 0.5, RANKER: 0.5}
+    assert live._thresholds("nestful", 1, 0.1) == {"baseline": 0.1, RANKER: 0.1}

@@ -13,21 +13,11 @@ from pml.schemas.event_data import EventData
 from pml.schemas.events import Event
 from pml.schemas.speculation_events import SpeculationReady, SpeculationStarted
 from pml.schemas.times import to_rfc3339
-from tests.log_writer import START_MS, speculation_ended, task_completed, task_started
+from tests.log_writer import START_MS, event_of, speculation_ended, task_completed, task_started
 
 
 def event(data: EventData, after_ms: int) -> Event:
-    return Event(
-        id=f"local/s:0:{after_ms}",
-        type=data.TYPE,
-        tenant="local",
-        session_id="s",
-        epoch=0,
-        seq=after_ms,
-        offset=after_ms,
-        occurred_at=to_rfc3339(START_MS + after_ms),
-        data=data,
-    )
+    return event_of(data, after_ms, after_ms, to_rfc3339(START_MS + after_ms))
 
 
 def begins(call_id: str) -> SpeculationStarted:
@@ -104,6 +94,7 @@ def test_a_row_has_both_places_side_by_side() -> None:
         "times_as_long": 0.9,
         "begun": 2,
         "hits": 1,
+        "hit_rate": 1.0,
         "waste": 0.2,
         "share_of_oracle": 0.5,
     }

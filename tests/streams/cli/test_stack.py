@@ -130,11 +130,9 @@ def what_was_approved_runs(project: Project) -> None:
     (project.folder / "disk.yaml").write_text(DISK)
     calls = project.folder / "calls.jsonl"
     ran = project.json("submit", "disk.yaml", "--wait", "--run-id", "run_disk")
-    assert (ran["run_id"], ran["status"], ran["results"]["listing"]["status"]) == (
-        *("run_disk", "completed"),
-        "completed",
-    )
-    assert "a.txt" in ran["results"]["listing"]["preview"]
+    listing = ran["results"]["listing"]
+    assert (ran["run_id"], ran["status"], listing["status"]) == ("run_disk", "completed", "completed")
+    assert "a.txt" in listing["preview"]
     before = calls.read_text()
     assert project.json("submit", "disk.yaml", "--wait", "--run-id", "run_disk") == ran
     assert calls.read_text() == before

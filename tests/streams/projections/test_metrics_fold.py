@@ -11,10 +11,17 @@ from hypothesis import strategies as st
 from pml.processors.speculation.metrics import Totals, summarise
 from pml.schemas.codec import encode
 from pml.schemas.errors import LogCorrupted
-from pml.schemas.events import Event, EventData
+from pml.schemas.events import EventData
 from pml.streams.log.reader import event_headers
 from pml.streams.projections.metrics import PartitionMetrics
-from tests.log_writer import run_completed, run_started, speculation_ended, task_completed, task_started
+from tests.log_writer import (
+    event_of,
+    run_completed,
+    run_started,
+    speculation_ended,
+    task_completed,
+    task_started,
+)
 
 
 @dataclass(frozen=True)
@@ -28,17 +35,8 @@ class Held:
 
 
 def record(offset: int, data: EventData, written_for: int | None = None) -> Held:
-    event = Event(
-        id=f"local/s:0:{offset}",
-        type=data.TYPE,
-        tenant="local",
-        session_id="s",
-        epoch=0,
-        seq=offset,
-        offset=offset if written_for is None else written_for,
-        occurred_at="2026-11-22T10:00:00.000000Z",
-        data=data,
-    )
+    place = offset if written_for is None else written_for
+    event = event_of(data, offset, place, "2026-11-22T10:00:00.000000Z")
     return Held(offset, encode(event), event_headers(event))
 
 
