@@ -18,7 +18,8 @@ class SpeculationStarted(Started):
 
     `sources` are the calls whose waiting results its arguments were taken from: it ends with them.
     `influence` is how much of the confidence comes from what became of its tool before. A predicted call
-    belongs to the run after which it was predicted, and its arguments are written down at `plan`.
+    belongs to the run after which it was predicted, and its arguments are written down at `plan`;
+    `source_tasks` are the tasks there whose results its `sources` are.
     """
 
     TYPE = "speculation.started"
@@ -29,6 +30,7 @@ class SpeculationStarted(Started):
     sources: tuple[str, ...] | None = None
     influence: float | None = None
     plan: Coordinate | None = None
+    source_tasks: tuple[str, ...] | None = None
 
 
 class SpeculationHeld(EventData):

@@ -334,7 +334,7 @@ class _Session:
         # Those that wait, those of other candidates, and its own: it may begin with one call twice.
         begun, opened = set(known), False
         for node in nodes:
-            if node.depends_on or not graph.opens(node.id, {}):
+            if graph.awaited(node.id, {}) or not graph.opens(node.id, {}):
                 continue
             call, opened = self._call(node, Values({}, {})), True
             if call is None:
@@ -374,10 +374,10 @@ class _Session:
             What began.
         """
         results: dict[str, Any] = {}
-        closed: set[str] = set()
+        barred: set[str] = set()
         later: set[Key] = set()
         for node in nodes:
-            call = first.get(node.id) or self._ready(graph, node, results, closed)
+            call = first.get(node.id) or self._ready(graph, node, results, barred)
             if call is None:
                 continue
             if node.id not in first and (call.key in known or call.key in later):
@@ -402,22 +402,26 @@ class _Session:
         seen = self.results.get(key) if self.kept.get(key, 0) > coming.at_ms else None
         return coming.gave.get(key, seen)
 
-    def _ready(self, graph: Graph, node: Node, results: Mapping[str, Any], closed: set[str]) -> _Begun | None:
+    def _ready(self, graph: Graph, node: Node, results: Mapping[str, Any], barred: set[str]) -> _Begun | None:
         """A call that waits for nothing, or for others of its capability whose results are known.
 
-        `closed` are the tasks that decisions leave out, and those behind them; this one joins them if it is.
+        `barred` are the tasks about which decisions cannot be taken, and those behind them; this one joins
+        them if it is.
         """
-        if node.depends_on & closed:
-            closed.add(node.id)
+        awaited = graph.awaited(node.id, results)
+        if graph.closes(node.id, results):
             return None
-        if not node.depends_on <= results.keys():
+        if awaited & barred:
+            barred.add(node.id)
+            return None
+        if not awaited <= results.keys():
             self.found.unknown += 1
             return None
         if not graph.opens(node.id, results):
-            closed.add(node.id)
+            barred.add(node.id)
             return None
         call = self._call(node, Values({}, results))
-        if call is None:
+        if call is None and node.references <= results.keys():
             self._withhold("not_safe")
         return call
 

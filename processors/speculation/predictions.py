@@ -190,7 +190,7 @@ def _judged(
         return "below_threshold"
     found: list[Prepared] = []
     for node in nodes:
-        if not node.depends_on and graph.opens(node.id, {}):
+        if not graph.awaited(node.id, {}) and graph.opens(node.id, {}):
             prepared = _callable(draft, circumstances, node, Values({}, {}))
             if isinstance(prepared, str):
                 return prepared
@@ -292,7 +292,7 @@ def _go_on_with(
     entries = draft.session.speculations.values()
     begun = {entry.task_id: entry for entry in entries if entry.plan == news.plan}
     for node in sorted(_tasks_of(graph, candidate), key=lambda node: node.layer):
-        sources = None if node.id in begun else _sources(draft, node, begun)
+        sources = None if node.id in begun else _sources(draft, graph, node, begun)
         prepared = None if sources is None else _ready(draft, circumstances, graph, node, sources)
         if sources is None or prepared is None:
             continue
@@ -310,7 +310,7 @@ def _ready(
     draft: Draft, circumstances: Circumstances, graph: Graph, node: Node, sources: Sequence[Source]
 ) -> Prepared | None:
     """The call of a task whose results are there; None where a decision leaves it out or it may not begin."""
-    results = Results(circumstances.run, draft.payloads, addresses_of(sources))
+    results = Results(None, draft.payloads, addresses_of(sources))
     if not graph.opens(node.id, results):
         return None
     prepared = _callable(draft, circumstances, node, Values({}, results))
@@ -322,18 +322,18 @@ def _same_of(entries: Iterable[Speculation], prepared: Prepared) -> Speculation 
     return next((entry for entry in entries if (entry.tool, entry.call.arguments_hash) == same), None)
 
 
-def _sources(draft: Draft, node: Node, begun: Mapping[str, Speculation]) -> tuple[Source, ...] | None:
-    """The results that it reads or waits for; None where one of them is not there yet, or is too old.
-
-    One for each name that it depends on, ascending: `workflow.calls` finds their names again by that.
-    """
-    found: list[Source] = []
-    for name in sorted(node.depends_on):
-        entry = begun.get(name)
-        if entry is None or entry.result is None or entry.stale or entry.expires_ms <= draft.now_ms:
-            return None
-        found.append(Source(name, entry.call.call_id, entry.result))
-    return tuple(found)
+def _sources(
+    draft: Draft, graph: Graph, node: Node, begun: Mapping[str, Speculation]
+) -> tuple[Source, ...] | None:
+    """The results that it reads or waits for, or that say that it has not to wait for others; None where one
+    of them is not there yet, or is too old."""
+    there = {
+        name: Source(name, entry.call.call_id, entry.result)
+        for name, entry in begun.items()
+        if entry.result is not None and not entry.stale and entry.expires_ms > draft.now_ms
+    }
+    awaited = graph.awaited(node.id, Results(None, draft.payloads, addresses_of(there.values())))
+    return tuple(there[name] for name in sorted(awaited)) if awaited <= there.keys() else None
 
 
 def _safe(sources: Mapping[str, str]) -> dict[str, str]:
@@ -363,6 +363,7 @@ def _begin(draft: Draft, run: Run, call: Beginning) -> None:
         threshold=call.threshold,
         sources=tuple(source.call_id for source in call.sources) or None,
         plan=coordinate_of(call.plan),
+        source_tasks=tuple(source.task_id for source in call.sources) or None,
     )
     draft.emit(started, run)
     entry = draft.session.speculations[fields["call_id"]]

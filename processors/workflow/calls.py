@@ -7,14 +7,13 @@ from the full values and compared with what was recorded: different or expired o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pml.processors.workflow.arguments import Resolved, Values, resolve
 from pml.processors.workflow.draft import Results, context_of, full_arguments, has_task
 from pml.processors.workflow.elements import addresses_in
 from pml.processors.workflow.fields import RecordedFields
-from pml.processors.workflow.graph import build
 from pml.processors.workflow.inputs import Address, GoneCall, Payloads
 from pml.processors.workflow.prediction_values import prediction_asked
 from pml.processors.workflow.state import Call, Internal, Run, Session, Source
@@ -26,7 +25,7 @@ from pml.schemas.canonical import value_hash
 from pml.schemas.commands import RunStart
 from pml.schemas.inlining import INLINE_TOOL
 from pml.schemas.matching import MATCH_TOOL
-from pml.schemas.prediction import PREDICT_TOOL, PredictAnswer
+from pml.schemas.prediction import PREDICT_TOOL
 from pml.schemas.stepping import STEP_TOOL
 from pml.schemas.times import to_rfc3339
 
@@ -130,21 +129,9 @@ def _predicted(item: Wanted, payloads: Payloads) -> dict[str, Any] | None:
     plan = payloads.get(item.plan) if item.plan else None
     if plan is None:
         return None
-    results = Results(item.run, payloads, addresses_of(_as_written(item, plan)))
-    resolved = resolve(full_arguments(plan, item.task_id), Values({}, results), required=frozenset())
+    values = Values({}, Results(None, payloads, addresses_of(item.sources)))
+    resolved = resolve(full_arguments(plan, item.task_id), values, required=frozenset())
     return resolved.arguments if isinstance(resolved, Resolved) else None
-
-
-def _as_written(item: Wanted, plan: Any) -> Iterator[Source]:
-    """The results by the names that the prediction knows them under: one call may be two of its tasks.
-
-    They were written down in the order of these names (`speculation.predictions`).
-    """
-    if item.sources:
-        answer = PredictAnswer.model_validate(plan.structured)
-        names = sorted(build(answer.workflow).nodes[item.task_id].depends_on) if answer.workflow else ()
-        for name, source in zip(names, item.sources, strict=True):
-            yield replace(source, task_id=name)
 
 
 def _asked(template: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -177,15 +177,19 @@ class Draft:
 
 
 class Results(Mapping[str, Any]):
-    """The values of a run's completed tasks, each looked up when it is asked for; `sources` come first."""
+    """The values of a run's completed tasks, each looked up when it is asked for; `sources` come first.
 
-    def __init__(self, run: Run, payloads: Payloads, sources: Mapping[str, Address] = NO_SOURCES) -> None:
+    Of a prediction there is no run, and `sources` are all that it knows.
+    """
+
+    def __init__(self, run: Run | None, payloads: Payloads, sources: Mapping[str, Address] = NO_SOURCES) -> None:
         self._run = run
         self._payloads = payloads
         self._sources = sources
 
     def _address(self, task_id: str) -> Address | None:
-        return self._sources.get(task_id) or self._run.task(task_id).result
+        own = self._run.task(task_id).result if self._run else None
+        return self._sources.get(task_id) or own
 
     def __getitem__(self, task_id: str) -> Any:
         address = self._address(task_id)
@@ -197,7 +201,7 @@ class Results(Mapping[str, Any]):
         return isinstance(task_id, str) and self._address(task_id) in self._payloads
 
     def __iter__(self) -> Iterator[str]:
-        return (task_id for task_id in {**self._run.tasks, **self._sources} if task_id in self)
+        return (task_id for task_id in {**(self._run.tasks if self._run else {}), **self._sources} if task_id in self)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -247,7 +247,7 @@ def _speculation_started(session: Session, event: e.Event, data: e.SpeculationSt
         kind=data.kind,
         confidence=data.confidence,
         call=_call(event, data, session.last_event_ms),
-        sources=tuple(_source(session, call_id) for call_id in data.sources or ()),
+        sources=_sources(session, data),
         plan=address_of(data.plan) if data.plan else None,
     )
     accounts = replace(session.accounts, started=session.accounts.started + 1)
@@ -475,10 +475,17 @@ def _with_fresh(session: Session, run_id: str, data: e.TaskCompleted, call: Call
     return replace(session, speculations={**session.speculations, call.call_id: entry})
 
 
-def _source(session: Session, call_id: str) -> Source:
-    entry = session.speculations[call_id]
-    assert entry.result is not None
-    return Source(entry.task_id, call_id, entry.result)
+def _sources(session: Session, data: e.SpeculationStarted) -> tuple[Source, ...]:
+    """The results that a call begins with; a prediction may know them by other names than their calls do."""
+    names = data.source_tasks or [session.speculations[call_id].task_id for call_id in data.sources or ()]
+    pairs = zip(names, data.sources or (), strict=True)
+    return tuple(_source(session, name, call_id) for name, call_id in pairs)
+
+
+def _source(session: Session, name: str, call_id: str) -> Source:
+    result = session.speculations[call_id].result
+    assert result is not None
+    return Source(name, call_id, result)
 
 
 def _without_overlapping(session: Session, touches: tuple[str, ...]) -> Session:

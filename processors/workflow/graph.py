@@ -80,15 +80,37 @@ class Graph:
     def opens(self, task_id: str, results: Mapping[str, Any]) -> bool:
         """Whether decisions that were taken with these results would let a task run; not where one has no
         certain value, which would fail it."""
-        return all(self._opens(condition, results) for condition in self.nodes[task_id].conditions)
+        return all(self._met(condition, results) is True for condition in self.nodes[task_id].conditions)
 
-    def _opens(self, condition: Condition, results: Mapping[str, Any]) -> bool:
+    def closes(self, task_id: str, results: Mapping[str, Any]) -> bool:
+        """Whether a decision that was taken with these results leaves a task out, whatever else comes."""
+        return self._closing(task_id, results) is not None
+
+    def awaited(self, task_id: str, results: Mapping[str, Any]) -> frozenset[str]:
+        """The tasks whose results a task waits for, after decisions that were taken with these results.
+
+        What is left out is waited for no more; that it is so is known from what its decision read.
+        """
+        waits = self.nodes[task_id].depends_on
+        closings = {name: self._closing(name, results) for name in waits}
+        return frozenset().union(*({name} if read is None else read for name, read in closings.items()))
+
+    def _closing(self, task_id: str, results: Mapping[str, Any]) -> frozenset[str] | None:
+        """What the decision that leaves a task out has read; None where none does."""
+        for condition in self.nodes[task_id].conditions:
+            read = self.decisions[condition.node].references
+            if read <= results.keys() and self._met(condition, results) is False:
+                return read
+        return None
+
+    def _met(self, condition: Condition, results: Mapping[str, Any]) -> bool | None:
+        """Whether a decision comes to this; None where it has no certain value."""
         decision = self.decisions[condition.node]
         read = {name: results[name] for name in decision.references if name in results}
         try:
             taken = conditions.outcome(decision.expression, read)
         except conditions.ConditionError:
-            return False
+            return None
         return self.takes(condition.node, taken, condition.outcome)
 
 

@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 import psutil
 
-# What others may take of all processors before it gives way, on the mean of so many looks.
-OTHERS_MOST = 0.5
+# What others may take of the processors before it gives way, on the mean of so many looks: for each processor
+# that there is, and at most. Who has many seldom wakes up beside it, who has two always.
+OTHERS_EACH, OTHERS_MOST = 0.075, 0.5
 LOOKS = 5
 # It then runs in one look of so many: however busy the machine is, it comes to its end.
 ONE_OF = 10
@@ -32,8 +33,9 @@ class Taken(NamedTuple):
 
 @dataclass(slots=True)
 class Turns:
-    """Says at each look whether it may run until the next one."""
+    """Says at each look whether it may run until the next one; `leave` is what others may take."""
 
+    leave: float
     _seen: deque[Taken] = field(default_factory=lambda: deque(maxlen=LOOKS + 1))
     _missed: int = 0
 
@@ -44,7 +46,7 @@ class Turns:
             taken: since the same moment at every look.
         """
         self._seen.append(taken)
-        if self._others_share() < OTHERS_MOST or self._missed == ONE_OF - 1:
+        if self._others_share() < self.leave or self._missed == ONE_OF - 1:
             self._missed = 0
             return True
         self._missed += 1
@@ -56,13 +58,18 @@ class Turns:
         return (last.others_s - first.others_s) / passed_s if passed_s > 0 else 0.0
 
 
+def left_to_others(processors: int) -> float:
+    """The share of all processors that others may take beside it."""
+    return min(OTHERS_MOST, OTHERS_EACH * processors)
+
+
 @dataclass(slots=True)
 class GivingWay:
     """Stops and continues the process group `pid`; `gave_way_s` is how long it stood still so far."""
 
     pid: int
     gave_way_s: float = 0.0
-    _turns: Turns = field(default_factory=Turns)
+    _turns: Turns = field(default_factory=lambda: Turns(left_to_others(psutil.cpu_count() or 1)))
     _runs: bool = True
     _looked_s: float = field(default_factory=time.monotonic)
 

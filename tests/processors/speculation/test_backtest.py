@@ -164,12 +164,37 @@ def test_of_a_capabilitys_branches_the_one_begins_that_its_results_open(outcome:
     assert goes_on_with(said).total.begun == begun
 
 
+@pytest.mark.parametrize(
+    ("reads", "begun"),
+    [(None, 3), ("n2.found|n3.found", 3), ("n2.found", 2)],
+    ids=["waits for both", "reads either", "reads what is left out"],
+)
+def test_where_branches_join_again_a_capability_goes_on(reads: str | None, begun: int) -> None:
+    """One branch is left out and the other is called; what joins both is not, where it begins."""
+    said = whole().model_dump(mode="json")
+    path = {"type": "reference", "expression": reads} if reads else "e"
+    said["workflow"]["tasks"] = [
+        said["workflow"]["tasks"][0],
+        {"id": "n2", "tool": READ, "arguments": {"path": "y"}, "condition": [branch("true")]},
+        {"id": "n3", "tool": READ, "arguments": {"path": "c"}, "condition": [branch("false")]},
+        {"id": "n4", "tool": READ, "arguments": {"path": path}, "depends_on": ["n2", "n3"]},
+    ]
+    said["workflow"]["decisions"] = [{"id": "d1", "expression": "n1.found == 'd'"}]
+    said["candidates"][0]["tasks"] = ["n1", "n2", "n3", "n4"]
+    found = goes_on_with(said)
+    assert (found.total.begun, found.total.hits, found.unknown, found.withheld) == (begun, 2, 0, {})
+
+
+def branch(outcome: str) -> dict[str, str]:
+    return {"node": "d1", "outcome": outcome}
+
+
 def goes_on_with(said: dict[str, Any], waits: bool = False, budget: Budget = BUDGETS["normal"]) -> Backtest:
     """A capability is predicted, and comes; the result that it begins with `waits` already or does not."""
     first, other = played([Turn(READ, "a", 0, 80), Turn(READ, "x", 50, 80)])
     calls = (
         PlayedCall(READ, {"path": "b"}, {"found": "c"}, 50),
-        PlayedCall(READ, {"path": "c"}, {}, 50),
+        PlayedCall(READ, {"path": "c"}, {"found": "e"}, 50),
     )
     second = PlayedRun(Past("cap_1", {}, {}), "", other.ended_ms + 100, other.ended_ms + 200, calls)
     before = predicted((READ, {"path": "b"}, 0.95)) if waits else {"learner": "none"}

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pml.streams.learning.giving_way import LOOKS, ONE_OF, OTHERS_MOST, Taken, Turns
+from pml.streams.learning.giving_way import LOOKS, ONE_OF, OTHERS_MOST, Taken, Turns, left_to_others
 from pml.streams.learning.limited import MIB, Limits, run_limited
 
 SHARES = st.floats(0, 1)
@@ -25,8 +25,11 @@ STANDS_STILL = (
 
 
 def turns_of(shares: list[float]) -> list[bool]:
-    """Whether it may run after each second in which others took this share of two processors."""
-    turns = Turns()
+    """Whether it may run after each second in which others took this share of two processors.
+
+    What is left to others is that of many.
+    """
+    turns = Turns(OTHERS_MOST)
     taken = accumulate(shares, lambda so_far, share: so_far + 2 * share, initial=0.0)
     return [turns.may_run(Taken(2.0 * number, others)) for number, others in enumerate(taken)][1:]
 
@@ -53,6 +56,12 @@ def test_one_busy_moment_is_no_busy_machine_and_room_is_seen_soon() -> None:
     assert (after[0], after[-1]) == (False, True)
 
 
+@given(st.integers(1, 512))
+def test_the_more_processors_there_are_the_more_others_may_take(processors: int) -> None:
+    assert 0 < left_to_others(processors) <= left_to_others(processors + 1) <= OTHERS_MOST
+    assert left_to_others(2) == 0.15, "what was measured: docs/guide/training.md"
+
+
 @pytest.fixture
 def busy_processors() -> Iterator[None]:
     """So many processes that do nothing but work as there are processors."""
@@ -74,6 +83,6 @@ async def test_a_program_beside_busy_processors_stands_still_and_says_how_long()
 
 @pytest.mark.parametrize("passed_s", [0.0, -1.0])
 def test_clocks_that_stand_still_say_nothing_of_others(passed_s: float) -> None:
-    turns = Turns()
+    turns = Turns(OTHERS_MOST)
     assert turns.may_run(Taken(10.0, 10.0))
     assert turns.may_run(Taken(10.0 + passed_s, 11.0))
