@@ -182,7 +182,9 @@ class Results(Mapping[str, Any]):
     Of a prediction there is no run, and `sources` are all that it knows.
     """
 
-    def __init__(self, run: Run | None, payloads: Payloads, sources: Mapping[str, Address] = NO_SOURCES) -> None:
+    def __init__(
+        self, run: Run | None, payloads: Payloads, sources: Mapping[str, Address] = NO_SOURCES
+    ) -> None:
         self._run = run
         self._payloads = payloads
         self._sources = sources
@@ -201,7 +203,11 @@ class Results(Mapping[str, Any]):
         return isinstance(task_id, str) and self._address(task_id) in self._payloads
 
     def __iter__(self) -> Iterator[str]:
-        return (task_id for task_id in {**(self._run.tasks if self._run else {}), **self._sources} if task_id in self)
+        return (
+            task_id
+            for task_id in {**(self._run.tasks if self._run else {}), **self._sources}
+            if task_id in self
+        )
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -957,6 +957,7 @@ def test_of_a_predicted_capability_begins_what_a_run_of_it_would_do(
     if known.session_run("run_2").status == "completed":
         assert completed == dict.fromkeys(begun, "speculation")
 
+
 def test_with_a_lower_threshold_less_confidence_is_enough() -> None:
     known = world(threshold=0.7)
     done(known, "run_1")
