@@ -81,6 +81,9 @@ _ABOUT: Final = _words(
     "algorithm alg arn path file index usage budget price cost rate lifetime age field placeholder "
     "error errors"
 )
+_BARE_NAMES: Final = _words(
+    "value values val v raw data content contents text string literal default plain hex base64 b64 encoded"
+)
 
 _RANDOM = re.compile(r"[\w+/=~.:-]{16,512}")
 _UUID = re.compile(r"(?:[a-z]{1,8}_)?[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
@@ -95,6 +98,11 @@ _LONG_TOKEN_BITS = 4.5  # no name of 40 characters is that varied, 40 characters
 def secrecy(name: str) -> Secrecy:
     """What the name of a field, header, variable or option says about its value."""
     return _cached(name) if len(name) <= _CACHED_NAME_MAX else _judged(name)
+
+
+def is_bare(name: str) -> bool:
+    """Whether a name only says that its value is the value of what is named around it."""
+    return name.strip("#$@_").lower() in _BARE_NAMES
 
 
 def _judged(name: str) -> Secrecy:

@@ -27,7 +27,7 @@ from uuid import UUID
 import orjson
 from pydantic import BaseModel, SecretBytes, SecretStr
 
-from pml.schemas.sanitiser.keys import Secrecy, looks_random, secrecy
+from pml.schemas.sanitiser.keys import Secrecy, is_bare, looks_random, secrecy
 from pml.schemas.sanitiser.markers import CYCLE, ELLIPSIS, REDACTED, TOO_DEEP, UNREADABLE, JsonValue
 
 DEPTH_MAX = 64  # containers; keeps reading and redacting within half of Python's default recursion limit
@@ -245,13 +245,18 @@ def _hides_all(judgement: Secrecy, item: Any) -> bool:
 
 
 def conceal(judgement: Secrecy, item: JsonValue) -> JsonValue:
-    """A value that was read, under a name with this judgement."""
+    """A value that was read, under a name with this judgement.
+
+    It holds for all of a list too, and for what an object calls by a name that says nothing of its own.
+    """
     if judgement is Secrecy.PLAIN:
         return item
     if isinstance(item, str):
         return REDACTED if item and (judgement >= Secrecy.TEXT or looks_random(item)) else item
-    if isinstance(item, list) and judgement is not Secrecy.SECRET:
-        return [conceal(judgement, each) if isinstance(each, str) else each for each in item]
+    if judgement is not Secrecy.SECRET and isinstance(item, list):
+        return [conceal(judgement, each) for each in item]
+    if judgement is not Secrecy.SECRET and isinstance(item, dict):
+        return {name: conceal(judgement, each) if is_bare(name) else each for name, each in item.items()}
     return REDACTED if _hides_all(judgement, item) else item
 
 

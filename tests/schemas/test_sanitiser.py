@@ -72,6 +72,9 @@ def test_a_suspect_name_hides_only_what_looks_random(name: str) -> None:
         assert sanitise({name: value}) == {name: value}
     assert sanitise({name: "kJ8s9d7fKj3h4kjh5KJH3k4j5h"}) == {name: REDACTED}
     assert sanitise({name: ["x", HEX * 3]}) == {name: ["x", REDACTED]}
+    held = {"type": "literal", "value": HEX * 3, "commit": HEX * 3}
+    assert sanitise({name: held}) == {name: {**held, "value": REDACTED}}
+    assert sanitise({name: [[{"#text": [HEX * 3, 7]}]]}) == {name: [[{"#text": [REDACTED, 7]}]]}
 
 
 def test_what_holds_nothing_stays_under_a_secret_name() -> None:
@@ -82,6 +85,7 @@ def test_what_holds_nothing_stays_under_a_secret_name() -> None:
 def test_numbers_stay_under_pass_and_text_does_not() -> None:
     assert sanitise({"pass": 12, "fail": 0}) == {"pass": 12, "fail": 0}
     assert sanitise({"pass": "hunter2", "smtp_pass": "x"}) == {"pass": REDACTED, "smtp_pass": REDACTED}
+    assert sanitise({"pass": {"value": "hunter2", "at": 3}}) == {"pass": {"value": REDACTED, "at": 3}}
 
 
 @pytest.mark.parametrize(
