@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from pml.schemas.codec import decode_event
 from tests.drills.verdict import read_topic, verdict
 from tests.drills.workshop import SESSION_TIMEOUT_S, Workshop, until
 from tests.fixtures.store import start_embedded
@@ -34,40 +35,49 @@ async def test_an_orchestrator_that_wakes_after_it_was_overtaken_writes_nothing_
         workshop.start("orchestrator", name="second")
         try:
             await workshop.until_ready("second", "orchestrator")
-            before = await _taken_in_peace(workshop)
+            held = await _held_in_peace(workshop, workshop.pid("orchestrator"))
             workshop.pause("orchestrator")
-            taken = await _until_taken(workshop, before)
+            await _until_taken(workshop, held)
         finally:
             workshop.resume("orchestrator")
             await asyncio.sleep(SESSION_TIMEOUT_S)
             workshop.kill("second")
-    say(f"paused until {taken} partitions were taken: {await verdict(workshop)}")
+    say(f"paused until its {len(held)} partitions were taken: {await verdict(workshop)}")
 
 
-async def _taken_in_peace(workshop: Workshop) -> int:
-    """How many were taken, once nobody takes any more.
+async def _held_in_peace(workshop: Workshop, pid: int) -> dict[int, int]:
+    """The partitions that a process holds, with its terms, once nobody takes any more.
 
-    Counted before anyone is paused: on a busy machine the log is read for longer than a takeover takes.
+    Read before anyone is paused: on a busy machine the log is read for longer than a takeover takes.
     """
-    before, now = -1, await _taken(workshop)
+    before: dict[int, tuple[str, int]] = {}
+    now = await _taken(workshop)
     while now != before:
         await asyncio.sleep(SESSION_TIMEOUT_S / 3)
         before, now = now, await _taken(workshop)
-    return now
+    held = {partition: term for partition, (owner, term) in now.items() if owner.endswith(f"-{pid}")}
+    assert held, "who is to be paused holds nothing"
+    return held
 
 
-async def _until_taken(workshop: Workshop, before: int) -> int:
-    """Wait until somebody else has taken all partitions that the paused one held."""
+async def _until_taken(workshop: Workshop, held: dict[int, int]) -> None:
+    """Wait until somebody else has taken every partition that the paused one held."""
     give_up = time.monotonic() + 60
-    while (now := await _taken(workshop)) <= before:
-        assert time.monotonic() < give_up, "nobody took the partitions of the paused owner"
+    while left := await _still_held(workshop, held):
+        assert time.monotonic() < give_up, f"nobody took the partitions {left} of the paused owner"
         await asyncio.sleep(0.2)
-    return now - before
 
 
-async def _taken(workshop: Workshop) -> int:
+async def _still_held(workshop: Workshop, held: dict[int, int]) -> list[int]:
+    taken = await _taken(workshop)
+    return [partition for partition, term in held.items() if taken[partition][1] == term]
+
+
+async def _taken(workshop: Workshop) -> dict[int, tuple[str, int]]:
+    """Who took each partition last, and with which term."""
     records = await read_topic(workshop, workshop.settings.topics.events)
-    return sum(dict(record.headers).get("pml-type") == b"partition.taken" for record in records)
+    taken = (each for each in records if dict(each.headers).get("pml-type") == b"partition.taken")
+    return {each.partition: (decode_event(each.value).data.owner, each.offset) for each in taken}
 
 
 @pytest.mark.parametrize("turn", range(ROUNDS))
