@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -41,10 +42,25 @@ def agreed(project: Project, run_id: str) -> None:
         run["misses"],
         run["wasted"],
     )
-    events = project.pml("events", "dump", "--json").splitlines()
+    events = [json.loads(line) for line in project.pml("events", "dump", "--json").splitlines()]
     assert project.json("query", "SELECT count() AS events FROM events") == [{"events": len(events)}]
+    agreed_by_tool(project, metrics["tools"], events)
     stored = project.json("run", "trace", run_id)
     assert stored == project.json("run", "trace", run_id, "--session", run_id)
+
+
+def agreed_by_tool(project: Project, tools: dict[str, dict[str, int]], events: list[dict[str, Any]]) -> None:
+    """The same of each tool, by metrics, store and log."""
+    rates = project.json("query", "hit_rate_by_tool_and_hour")
+    for name in ("hits", "misses"):
+        stored: Counter[str] = Counter()
+        for row in rates:
+            stored[row["tool"]] += row[name]
+        assert Counter({tool: numbers[name] for tool, numbers in tools.items()}) == stored
+    ended = (event["data"] for event in events if event["type"] == "speculation.ended")
+    logged = Counter(data["tool"] for data in ended if data["fate"] == "served")
+    assert logged == Counter({tool: numbers["hits"] for tool, numbers in tools.items()})
+    assert logged
 
 
 def only_planned(project: Project) -> None:
