@@ -21,11 +21,12 @@ from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.catalog_topic import read_catalog, servers_of
 from pml.streams.client import EventConsumer, IntentProducer, RunSummary, new_id, wait_for_run
 from pml.streams.connection import client_options, partition_for, producer_options
-from tests.drills.workshop import STARTED, Workshop
+from tests.drills.workshop import STARTED, Workshop, lines
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
 
 LOOK = {"tasks": [{"id": "look", "tool": "ledger:look", "arguments": {"name": "a"}}]}
+LARGE = b"x" * 50_000_000
 # A task of three seconds at most, and a queue; a machine may be busy.
 RUN_TIMEOUT_S = 60.0
 
@@ -158,14 +159,23 @@ async def test_a_record_in_the_wrong_partition_is_decided_in_the_right_one(works
     assert (await run(workshop, session_id)).status == "completed"
 
 
-async def test_fifty_megabytes_are_refused_at_the_door(workshop: Workshop) -> None:
+@pytest.mark.parametrize(
+    "topic", ["commands", "tool_calls", "call_claims", "tool_outcomes", "events", "catalog", "lessons"]
+)
+async def test_fifty_megabytes_are_refused_by_the_broker(workshop: Workshop, topic: str) -> None:
     session_id = new_id("ses")
     assert (await run(workshop, session_id)).status == "completed"
     with pytest.raises(MessageSizeTooLargeError):
-        await send(workshop, workshop.settings.topics.commands, b"x" * 50_000_000, session_id)
+        await send(workshop, getattr(workshop.settings.topics, topic), LARGE, session_id, partition=0)
+    assert (await run(workshop, session_id)).status == "completed"
+
+
+async def test_fifty_megabytes_are_refused_at_the_door(workshop: Workshop) -> None:
+    session_id = new_id("ses")
+    assert (await run(workshop, session_id)).status == "completed"
     async with IntentProducer(workshop.settings) as producer:
         with pytest.raises(WorkflowInvalid) as refused:
-            await producer.start_run(LOOK, context={"large": "x" * 50_000_000}, session_id=session_id)
+            await producer.start_run(LOOK, context={"large": LARGE.decode()}, session_id=session_id)
     assert refused.value.code == "TOO_LARGE"
     assert (await run(workshop, session_id)).status == "completed"
 
@@ -204,6 +214,30 @@ async def test_a_tool_that_misbehaves_fails_its_task_and_nothing_else(
     assert summary.status == "failed"
     assert (summary.results["n1"].error or {})["code"] in codes
     assert (await run(workshop, session_id)).status == "completed"
+
+
+@pytest.mark.parametrize("name", BROKEN)
+async def test_rubbish_among_the_claims_is_no_claim(workshop: Workshop, name: str) -> None:
+    session_id = new_id("ses")
+    adding = one_task("add", arguments={"name": session_id})
+    first = await run(workshop, session_id, adding)
+    before = await end_of_claims(workshop, session_id)
+    await send(workshop, workshop.settings.topics.call_claims, BROKEN[name], session_id)
+    assert await end_of_claims(workshop, session_id) == before + 1, "that alone came"
+    second = await run(workshop, session_id, adding)
+    assert (first.status, second.status) == ("completed", "completed")
+    assert await end_of_claims(workshop, session_id) == before + 3, "one claim too early, and one that counts"
+    added = [line for line in lines(workshop.ledger) if (line["tool"], line["name"]) == ("add", session_id)]
+    assert len(added) == 2, "once by each run"
+
+
+async def end_of_claims(workshop: Workshop, session_id: str) -> int:
+    """The next offset of the claims of a session's partition."""
+    partition = TopicPartition(
+        workshop.settings.topics.call_claims, partition_for(session_key("local", session_id))
+    )
+    async with AIOKafkaConsumer(**client_options(workshop.settings), enable_auto_commit=False) as consumer:
+        return int((await consumer.end_offsets([partition]))[partition])
 
 
 async def test_rubbish_in_the_log_and_in_the_catalog_counts_for_nobody(workshop: Workshop) -> None:
