@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pml.schemas.topics import SESSION_PARTITIONS
 from tests.drills.verdict import until_foreseen, verdict
 from tests.drills.workshop import ROLES, Workshop
 
@@ -25,8 +26,12 @@ pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module"),
 
 def named_points() -> list[str]:
     """The points as they stand in the code: one that is added is drilled without being listed anywhere."""
-    found = {name for path in STREAMS.rglob("*.py") for name in NAMED.findall(path.read_text())}
-    return sorted(name for name in found if name.partition(".")[0] in ROLES)
+    return [name for name in points_in("*.py") if name.partition(".")[0] in ROLES]
+
+
+def points_in(files: str) -> list[str]:
+    """The points in files of this name."""
+    return sorted({name for path in STREAMS.rglob(files) for name in NAMED.findall(path.read_text())})
 
 
 async def test_there_are_points_in_every_role_that_writes() -> None:
@@ -52,6 +57,21 @@ async def test_nothing_is_lost_or_doubled_where_a_role_dies(
     say(f"{point}: {await verdict(workshop)}")
 
 
+@pytest.mark.parametrize("turn", range(ROUNDS))
+@pytest.mark.parametrize("point", points_in("write_behind.py"))
+async def test_nothing_is_lost_or_doubled_where_who_took_over_dies_writing_its_states_anew(
+    workshop: Workshop, point: str, turn: int, say: Callable[[str], None]
+) -> None:
+    """The first that it writes are all states of a partition, under its own term."""
+    async with workshop.work():
+        await workshop.stop("orchestrator")
+        workshop.start("orchestrator", crash_at=f"{point}:{1 + turn % SESSION_PARTITIONS}")
+        assert await workshop.until_dead("orchestrator") == -signal.SIGKILL
+        workshop.start("orchestrator")
+        await workshop.until_ready("orchestrator")
+    say(f"{point}, taking over: {await verdict(workshop)}")
+
+
 async def test_there_were_calls_that_began_because_they_were_predicted(
     workshop: Workshop, say: Callable[[str], None]
 ) -> None:
@@ -63,5 +83,4 @@ async def test_there_were_calls_that_began_because_they_were_predicted(
 
 def _passes_often(point: str) -> bool:
     """Those of a takeover are passed once a partition, all others with every chunk or call."""
-    takeovers = (STREAMS / "orchestrator" / name for name in ("takeover.py", "ownership.py"))
-    return not any(point in NAMED.findall(path.read_text()) for path in takeovers)
+    return point not in {*points_in("takeover.py"), *points_in("ownership.py")}
