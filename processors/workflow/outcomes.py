@@ -173,7 +173,14 @@ def end_task(draft: Draft, run_id: str, task_id: str, task: TaskState, outcome: 
         return
     error = failure_of(outcome)
     if task.call.effect == "write" and uncertain(outcome):
-        unknown_task(draft, draft.run(run_id), task_id, error, started_at=outcome.started_at)
+        unknown_task(
+            draft,
+            draft.run(run_id),
+            task_id,
+            error,
+            started_at=outcome.started_at,
+            duration_ms=outcome.duration_ms,
+        )
         return
     fail_task(
         draft,

@@ -149,13 +149,26 @@ def fail_task(
 
 
 def unknown_task(
-    draft: Draft, run: Run, task_id: str, error: CallError, started_at: str | None = None
+    draft: Draft,
+    run: Run,
+    task_id: str,
+    error: CallError,
+    *,
+    started_at: str | None = None,
+    duration_ms: float = 0.0,
 ) -> None:
     """Nobody knows whether an unsafe call happened; where its entry declares how, that is asked later."""
     fields = _ended_fields(draft, run, task_id)
     verify_at = _verify_at(draft, run, task_id)
     draft.emit(
-        TaskUnknown(**fields, started_at=started_at, error=safe_error(error), verify_at=verify_at), run
+        TaskUnknown(
+            **fields,
+            started_at=started_at,
+            duration_ms=duration_ms,
+            error=safe_error(error),
+            verify_at=verify_at,
+        ),
+        run,
     )
     if run.task(task_id).crossed and rule_of(draft.catalog.permissions, run.node(task_id).tool):
         draft.emit(_unverified(draft.run(run.run_id), task_id), run)

@@ -134,8 +134,9 @@ def test_a_joined_call_that_fails_after_its_own_run_changes_nothing_of_that_run(
 def test_a_write_is_unknown_only_where_it_had_started(code: str, started: bool) -> None:
     world = SessionWorld()
     world.start({"tasks": [task("w", "1", tool="files:write_file")]})
-    step = world.answer(world.call_of("w"), code=code, started=started)
+    step = world.answer(world.call_of("w"), code=code, started=started, duration_ms=12.5)
     assert step.events[0].type == ("task.unknown" if started else "task.failed")
+    assert step.events[0].data.duration_ms == 12.5
 
 
 def test_an_error_of_a_write_that_answered_is_a_failure() -> None:
