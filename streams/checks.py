@@ -88,7 +88,8 @@ async def run_checks(settings: Settings) -> list[Check]:
     if settings.embedded_store:
         plan += [("ClickHouse engine", _engine), ("ClickHouse's port", _clickhouse_port)]
     plan += [("broker", _broker), ("topics", _topics), ("store", _store)]
-    return [await _checked(name, check, settings) for name, check in plan]
+    # Beside each other: who waits for one that does not answer waits for the others too.
+    return await asyncio.gather(*(_checked(name, check, settings) for name, check in plan))
 
 
 async def _checked(name: str, check: Callable[[Settings], str | Awaitable[str]], settings: Settings) -> Check:
