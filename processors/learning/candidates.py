@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,8 +17,8 @@ Probabilities = NDArray[np.float64]
 
 # What `prediction.made` keeps (DESIGN §7).
 CANDIDATES_MOST = 20
-# Rows at once: what is in memory is at most this many times the vocabulary.
-_ROWS_AT_ONCE = 256
+# Rows at once, and their values: components hold some twenty such arrays at a time.
+_ROWS_MOST, _VALUES_MOST = 256, 2**20
 
 
 class Predictor(Protocol):
@@ -60,11 +60,17 @@ def candidates(predictor: Predictor, prefixes: Prefixes, most: int = CANDIDATES_
         raise ValueError("at least one candidate must be asked for")
     items = np.full((len(prefixes), most), UNKNOWN, dtype=np.int32)
     found = np.zeros((len(prefixes), most))
-    for start in range(0, len(prefixes), _ROWS_AT_ONCE):
-        end = min(start + _ROWS_AT_ONCE, len(prefixes))
+    for start, end in parts(len(prefixes), predictor.size):
         rows = predictor.probabilities(prefixes.part(start, end))
         best_first(rows, items[start:end], found[start:end])
     return Candidates(items, found)
+
+
+def parts(rows: int, columns: int) -> Iterator[tuple[int, int]]:
+    """The beginning and the end of parts of so many rows; of many columns there are fewer in each."""
+    at_once = max(1, min(_ROWS_MOST, _VALUES_MOST // max(1, columns)))
+    for start in range(0, rows, at_once):
+        yield start, min(start + at_once, rows)
 
 
 @compiled

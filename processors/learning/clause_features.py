@@ -107,19 +107,20 @@ def _in_turn(offered: _Fits, called: Features, counts: Places, found: Evidence) 
     free, last = turns(called, np.column_stack((counts, calls)))
     ahead = free & (np.arange(free.shape[1]) > last[:, None])
     before = np.maximum(np.cumsum(ahead, axis=1) - 1, 0)
+    # At least 0, as what is not there: how many clauses other prefixes have must not tell.
     discounted = np.where(ahead, FURTHER**before, 0.0)[:, :, None] * offered.both
     first = ahead & (before == 0)
     here = np.arange(free.shape[1]) == last[:, None]
     return {
         "clause_here": np.sum(offered.both * here[:, :, None], axis=1),
         "clause_next": np.sum(offered.both * first[:, :, None], axis=1),
-        "clause_ahead": np.max(discounted, axis=1),
-        "clause_free_lexical": np.max(offered.lexical * free[:, :, None], axis=1),
-        "clause_free_cosine": np.max(offered.cosine * free[:, :, None], axis=1),
-        "clause_titled": np.max(offered.titled, axis=1),
+        "clause_ahead": np.max(discounted, axis=1, initial=0.0),
+        "clause_free_lexical": np.max(offered.lexical * free[:, :, None], axis=1, initial=0.0),
+        "clause_free_cosine": np.max(offered.cosine * free[:, :, None], axis=1, initial=0.0),
+        "clause_titled": np.max(offered.titled, axis=1, initial=0.0),
         "clause_here_titled": np.sum(offered.titled * here[:, :, None], axis=1),
         "clause_next_titled": np.sum(offered.titled * first[:, :, None], axis=1),
-        "clause_free_titled": np.max(offered.titled * free[:, :, None], axis=1),
+        "clause_free_titled": np.max(offered.titled * free[:, :, None], axis=1, initial=0.0),
         "clauses_left": np.repeat(
             free.sum(axis=1)[:, None].astype(np.float64), offered.both.shape[2], axis=1
         ),

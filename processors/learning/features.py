@@ -78,14 +78,17 @@ def features(found: Evidence, items: Ids) -> Features:
     return np.asarray(np.stack(columns, axis=2) * named[:, :, None])
 
 
-def contexts(found: Evidence, given: NDArray[np.float32]) -> NDArray[np.float32]:
+def contexts(found: Evidence, items: Ids, given: NDArray[np.float32]) -> NDArray[np.float32]:
     """float32 [prefixes, `CONTEXTS`]: what is known of a prefix as a whole, and so of whether it goes on.
 
     That is what would be known of its last item, were it a candidate, and the best of each of the candidates'
-    features, float32 [prefixes, places, len(NAMES)].
+    features, float32 [prefixes, places, len(NAMES)]; empty places are none, so that it makes no difference
+    which other prefixes are asked for with it.
     """
     last = features(found, found.called[:, :1])[:, 0].astype(np.float32)
-    return np.concatenate((last, given.max(axis=1)), axis=1)
+    named = (items != UNKNOWN)[:, :, None]
+    best = np.max(given, axis=1, where=named, initial=-np.inf)
+    return np.concatenate((last, np.where(named.any(axis=1), best, 0)), axis=1)
 
 
 def _habits(found: Evidence, items: Ids) -> list[Features]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from pml.processors.learning.candidates import parts
 from pml.processors.learning.components import Components
 from pml.processors.learning.evidence import evidence
 from pml.processors.learning.features import CONTEXTS, NAMES, contexts, features, union
@@ -29,7 +30,6 @@ INNER_FOLDS = 5
 TRAINED_MOST = 12_000
 # And ends of traces.
 ENDS_MOST = 2_000
-ROWS_AT_ONCE = 256
 _NO_CONTEXTS = np.zeros((0, CONTEXTS), dtype=np.float32)
 
 
@@ -85,14 +85,13 @@ def cross_fitted(traces: TraceSet, points: Vectors, requests: Requests, seed: in
 
 def cases(components: Components, prefixes: Prefixes, came: Ids, requests: Requests) -> Iterator[Cases]:
     """What these components say of candidates for prefixes, some at once; `came` int32 is what came next."""
-    for start in range(0, len(prefixes), ROWS_AT_ONCE):
-        end = min(start + ROWS_AT_ONCE, len(prefixes))
+    for start, end in parts(len(prefixes), len(components.points)):
         found = evidence(components, prefixes.part(start, end), requests)
         items = union(found)
         right = (items == came[start:end, None]) & (items != UNKNOWN)
         given = features(found, items).astype(np.float32)
         place = np.where(right.any(axis=1), right.argmax(axis=1), NONE)
-        yield Cases(items, given, place, contexts(found, given), _NO_CONTEXTS, place * 0)
+        yield Cases(items, given, place, contexts(found, items, given), _NO_CONTEXTS, place * 0)
 
 
 def joined(found: list[Cases], ended: list[Singles]) -> Cases:

@@ -88,7 +88,9 @@ class Ranker:
         found = evidence(self.components, prefixes, requests)
         items = union(found)
         given = features(found, items).astype(np.float32)
-        ending = shares(self.ends.margins(contexts(found, given)[:, None]), np.ones((len(items), 1), bool))
+        ending = shares(
+            self.ends.margins(contexts(found, items, given)[:, None]), np.ones((len(items), 1), bool)
+        )
         return items, shares(self.scorer.margins(given), items != UNKNOWN) * (1 - ending)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:

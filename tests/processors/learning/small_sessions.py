@@ -38,3 +38,33 @@ def drawn_sessions(count: int, seed: int, *, by_request: bool, items: int = 5) -
         end_texts=visible[:, -1].astype(np.int64),
     )
     return Sessions(vocabulary, traces, texts, DESCRIPTIONS)
+
+
+def wordy_sessions(count: int, seed: int, *, tools: int = 60) -> Sessions:
+    """Sessions of 1 to 4 of many tools, whose requests have as many clauses and up to three more."""
+    generator = np.random.default_rng(seed)
+    words = [
+        f"{first}{second}" for first in ("ba", "co", "di", "fu") for second in ("lo", "mer", "nu", "stak")
+    ]
+    told = [" ".join(generator.choice(words, 3)) for _ in range(tools)]
+    vocabulary = Vocabulary.of(f"server:tool_{number:02}" for number in range(tools))
+    lengths = generator.integers(1, 5, count)
+    called = [generator.integers(0, tools, length).tolist() for length in lengths]
+    texts = []
+    for each in called:
+        more = generator.choice(words, (int(generator.integers(0, 4)), 2))
+        texts.append(". ".join([*(f"please {told[tool]}" for tool in each), *map(" ".join, more)]))
+    items = np.array([tool + 1 for each in called for tool in each], dtype=np.int32)
+    owners = np.repeat(np.arange(count), lengths)
+    traces = TraceSet(
+        items=items,
+        success=np.ones(len(items), dtype=np.float32),
+        offsets=np.cumsum([0, *lengths]),
+        outcomes=np.ones(count, dtype=np.float32),
+        weights=np.ones(count, dtype=np.float32),
+        groups=np.arange(count),
+        times_ms=np.arange(count) * 1_000,
+        texts=owners,
+        end_texts=np.arange(count),
+    )
+    return Sessions(vocabulary, traces, tuple(texts), dict(zip(vocabulary.names, told, strict=True)))

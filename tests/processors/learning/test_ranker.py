@@ -13,21 +13,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pml.processors.learning import ranked_cases
-from pml.processors.learning.candidates import candidates
+from pml.processors.learning.candidates import candidates, parts
 from pml.processors.learning.clause_features import CLAUSES
 from pml.processors.learning.components import LIKELY, Components
 from pml.processors.learning.evaluation import quality
 from pml.processors.learning.evidence import COMPARED, Evidence, evidence
-from pml.processors.learning.features import CONTEXTS, DESCRIBED, NAMES, PROPOSING, SURE, features, union
+from pml.processors.learning.features import (
+    CONTEXTS,
+    DESCRIBED,
+    NAMES,
+    PROPOSING,
+    SURE,
+    contexts,
+    features,
+    union,
+)
+from pml.processors.learning.learners import LEARNERS, Given, asked
 from pml.processors.learning.linear_scorer import LinearScorer
 from pml.processors.learning.markov import Markov
 from pml.processors.learning.ranker import Basis, Ranker, Reading
 from pml.processors.learning.requests import Compared, Requests, read_requests
+from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.traces import NO_TEXT, Prefixes, TraceSet
 from pml.processors.learning.vocabulary import Ids
 from pml.processors.memory.embedding import HashedNgrams
 from pml.schemas.prediction import HISTORY_MOST
-from tests.processors.learning.small_sessions import drawn_sessions
+from tests.processors.learning.small_sessions import drawn_sessions, wordy_sessions
 from tests.processors.learning.small_traces import LISTS, SIZE, trace_set
 
 DESCRIPTIONS = ["", "read a file", "send a mail", "draw a chart", "fetch the weather forecast"]
@@ -118,9 +129,12 @@ def test_features_are_those_found_one_by_one(lists: list[list[int]], texts: list
             assert ranked == sorted(ranked, reverse=True)
 
 
-def test_one_prefix_has_to_the_last_bit_the_features_it_has_among_many() -> None:
-    """Otherwise what serves one question differs from what was judged in batches: at a split, by a lot."""
-    sessions = drawn_sessions(40, 1, by_request=True)
+@pytest.mark.parametrize("sessions", [drawn_sessions(40, 1, by_request=True), wordy_sessions(60, 1)])
+def test_one_prefix_has_to_the_last_bit_the_features_it_has_among_many(sessions: Sessions) -> None:
+    """Otherwise what serves one question differs from what was judged in batches: at a split, by a lot.
+
+    However many candidates and clauses the others have.
+    """
     descriptions = sessions.described()
     requests = read_requests(sessions.texts, descriptions, EMBEDDING)
     traces = sessions.traces
@@ -129,6 +143,7 @@ def test_one_prefix_has_to_the_last_bit_the_features_it_has_among_many() -> None
     many = evidence(components, prefixes, requests)
     items = union(many)
     among = features(many, items)
+    told = contexts(many, items, among.astype(np.float32))
     for row in range(len(prefixes)):
         one = evidence(components, prefixes.part(row, row + 1), requests)
         own = union(one)
@@ -136,7 +151,32 @@ def test_one_prefix_has_to_the_last_bit_the_features_it_has_among_many() -> None
             name for name in one.signals if not np.array_equal(one.signals[name][0], many.signals[name][row])
         } == set()
         assert own[0].tolist() == items[row, : own.shape[1]].tolist()
-        assert np.array_equal(features(one, own)[0], among[row, : own.shape[1]])
+        alone = features(one, own)
+        assert np.array_equal(alone[0], among[row, : own.shape[1]])
+        assert np.array_equal(contexts(one, own, alone.astype(np.float32))[0], told[row])
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_it_makes_no_difference_which_questions_are_asked_together(learner: str) -> None:
+    sessions = wordy_sessions(80, 2)
+    descriptions = sessions.described()
+    requests = read_requests(sessions.texts, descriptions, EMBEDDING)
+    traces = sessions.traces
+    learnt = LEARNERS[learner].fit(Given(traces, EMBEDDING.embed(descriptions), requests, 1))
+    prefixes = traces.prefixes(traces.positions(0), requests.points)
+    together = candidates(asked(learnt, requests), prefixes)
+    for row in range(len(prefixes)):
+        alone = candidates(asked(learnt, requests), prefixes.part(row, row + 1))
+        assert alone.items[0].tolist() == together.items[row].tolist()
+        assert alone.probabilities[0] == pytest.approx(together.probabilities[row], abs=1e-6)
+
+
+@given(st.integers(0, 3_000), st.integers(0, 3_000_000))
+def test_of_many_columns_fewer_rows_are_looked_at_together(rows: int, columns: int) -> None:
+    found = [*parts(rows, columns)]
+    assert [place for start, end in found for place in range(start, end)] == [*range(rows)]
+    for start, end in found:
+        assert end - start == 1 or (end - start <= 256 and (end - start) * columns <= 2**20)
 
 
 def test_a_long_session_looks_as_what_is_remembered_of_it() -> None:
