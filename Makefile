@@ -79,6 +79,7 @@ bench-learning: $(STAMP) ## Measure how well the next tool is predicted under PM
 	@$(BIN)/python -m benchmarks.learning
 	@$(BIN)/python -m benchmarks.learning.attention
 	@$(BIN)/python -m benchmarks.learning.hyperpaths
+	@$(BIN)/python -m benchmarks.learning.serving
 
 bench-end-to-end: $(STAMP) ## Measure what prediction is worth to agents in the sessions under PML_DATASETS
 	@$(BIN)/python -m benchmarks.end_to_end
