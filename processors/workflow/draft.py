@@ -190,8 +190,7 @@ class Results(Mapping[str, Any]):
         self._sources = sources
 
     def _address(self, task_id: str) -> Address | None:
-        own = self._run.task(task_id).result if self._run else None
-        return self._sources.get(task_id) or own
+        return self._sources.get(task_id) or (self._run.task(task_id).result if self._run else None)
 
     def __getitem__(self, task_id: str) -> Any:
         address = self._address(task_id)
@@ -203,11 +202,8 @@ class Results(Mapping[str, Any]):
         return isinstance(task_id, str) and self._address(task_id) in self._payloads
 
     def __iter__(self) -> Iterator[str]:
-        return (
-            task_id
-            for task_id in {**(self._run.tasks if self._run else {}), **self._sources}
-            if task_id in self
-        )
+        own = self._run.tasks if self._run else {}
+        return (task_id for task_id in {**own, **self._sources} if task_id in self)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
