@@ -246,6 +246,9 @@ def _settings(folder: Path, play: Play) -> Settings:
             mcp_servers=servers,
             mcp_permissions=permissions,
             speculation={"predictions": "on"},
+            # Sessions are played whose groups nobody was trained on, so each side does worse than it was judged
+            # to: a baseline would be taken for one that has fallen, and another would answer in its place.
+            learning={"drift": "off"},
         )
     )
 
