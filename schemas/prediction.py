@@ -22,11 +22,15 @@ VALUES_MOST = 4
 
 
 class PastElement(Record):
-    """An element that ended, with its values; what cannot be had any more, or is too large, is None."""
+    """An element that ended, with its values; what cannot be had any more, or is too large, is None.
+
+    `context` is what its run knew beside the one call; that of the latest element is enough.
+    """
 
     name: str
     arguments: dict[str, Json] | None = None
     result: Json = None
+    context: dict[str, Json] | None = None
 
 
 class PredictRequest(Record):

@@ -64,7 +64,7 @@ class Recorded:
 
     def made(self, row: int) -> tuple[Past, ...]:
         """The elements of a session that are calls."""
-        return self.data.sessions[row][self.data.firsts[row] :]
+        return self.data.sessions[row]
 
     def safe(self, tool: str) -> bool:
         """Whether a tool only reads."""
@@ -93,9 +93,8 @@ class Asked:
 
     def _after(self, model: NextModel, row: int, place: int) -> Foreseen:
         data, made = self._recorded.data, self._recorded.made(row)
-        first, texts = data.firsts[row], (*data.requests[row], data.end_texts[row])
-        text = texts[first + place]
-        past = [*data.sessions[row][:first], *made[max(0, place - VALUES_MOST) : place]]
+        text = (*data.requests[row], data.end_texts[row])[place]
+        past = made[max(0, place - VALUES_MOST) : place]
 
         def fill(name: str) -> tuple[Arguments, ...]:
             key = (row, place, name.partition(":")[2])

@@ -56,7 +56,7 @@ from pml.streams.learning.sources import Known, Source, known_from
 from pml.streams.learning.training import Trained, Wish, train
 from pml.streams.local.supervisor import supervised
 from pml.streams.logs import silence_libraries
-from pml.streams.mcp_server.door import REQUEST_META, SESSION_META
+from pml.streams.mcp_server.door import CONTEXT_META, REQUEST_META, SESSION_META
 from pml.streams.mcp_server.proxy.names import proxied_names
 from pml.streams.settings import Settings
 from pml.streams.threshold_overrides import chosen_context, publish_override
@@ -246,8 +246,8 @@ def _settings(folder: Path, play: Play) -> Settings:
             mcp_servers=servers,
             mcp_permissions=permissions,
             speculation={"predictions": "on"},
-            # Sessions are played whose groups nobody was trained on, so each side does worse than it was judged
-            # to: a baseline would be taken for one that has fallen, and another would answer in its place.
+            # What is played is of groups that nobody was trained on, so each side does worse than it was
+            # judged to: a baseline would be taken for one that has fallen, and another would answer.
             learning={"drift": "off"},
         )
     )
@@ -343,7 +343,7 @@ async def _alone(client: Client, names: Mapping[str, str], session: Session) -> 
     began = time.perf_counter()
     told = zip(session.made, session.thoughts_s, session.requests, strict=True)
     for call, thought_s, request in told:
-        meta: Any = {SESSION_META: session.name, REQUEST_META: request}
+        meta: Any = {SESSION_META: session.name, REQUEST_META: request, CONTEXT_META: dict(call.context)}
         await asyncio.sleep(thought_s)
         answer = await client.call_tool(names[f"{SERVER}:{call.name}"], dict(call.arguments), meta=meta)
         if answer.is_error or answer.structured_content != given(call):

@@ -31,7 +31,12 @@ async def answers(settings: Settings, play: Play, trained: Trained) -> list[list
 def _guesses(library: Library, served: Served, play: Play, session: Session, place: int) -> list[Guess]:
     names = [f"{SERVER}:{each.name}" for each in session.made[:place]]
     past = tuple(
-        PastElement(name=name, arguments=dict(each.arguments), result=given(each))
+        PastElement(
+            name=name,
+            arguments=dict(each.arguments),
+            result=given(each),
+            context=dict(each.context) or None,
+        )
         for name, each in zip(names[-VALUES_MOST:], session.made[:place][-VALUES_MOST:], strict=True)
     )
     text = session.requests[place - 1]

@@ -88,7 +88,7 @@ def _session(known: Recorded, row: int) -> Session:
 def _texts(known: Recorded, row: int) -> tuple[str, ...]:
     """What is visible before each call of a session, and after the last."""
     data = known.data
-    return (*data.requests[row][data.firsts[row] :], data.end_texts[row])
+    return (*data.requests[row], data.end_texts[row])
 
 
 def _complete(known: Recorded, row: int) -> bool:

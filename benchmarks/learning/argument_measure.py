@@ -64,7 +64,7 @@ def _asked(data: ArgumentSet, row: int) -> list[Asked]:
     session, texts = data.sessions[row], data.requests[row]
     return [
         Asked(session[place], session[:place], texts[place], int(data.groups[row]))
-        for place in range(data.firsts[row] + 1, len(session))
+        for place in range(1, len(session))
     ]
 
 

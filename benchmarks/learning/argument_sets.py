@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -22,17 +22,13 @@ from pml.processors.learning.duplicates import Groups
 from pml.streams.learning.data_sets import OPEN_PART, Row, recorded, rows_of
 
 NUMBERS = ("integer", "int", "number", "float")
-# Elements that stand for what a run was given, before its first call.
-GIVEN = "given"
 FIELDS_MOST = 24
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentSet:
     """Sessions, the text visible before each of their elements and after the last, input schemas, and
-    near-duplicates.
-
-    `firsts` says for each session how many elements stand before its first call.
+    near-duplicates. What the user gave, a client can tell beside each call.
     """
 
     name: str
@@ -40,7 +36,6 @@ class ArgumentSet:
     sessions: tuple[tuple[Past, ...], ...]
     requests: tuple[tuple[str, ...], ...]
     end_texts: tuple[str, ...]
-    firsts: tuple[int, ...]
     schemas: Mapping[str, Mapping[str, Any]]
     groups: Groups
 
@@ -54,14 +49,12 @@ def argument_set(folder: Path, name: str) -> ArgumentSet:
     fields = _fields(rows, tools)
     read = [_session(row, schemas, fields) for row in rows]
     told = [[way.visible.before(row, place) for place in range(len(row["tools"]))] for row in rows]
-    firsts = tuple(len(past) - len(texts) for past, texts in zip(read, told, strict=True))
     return ArgumentSet(
         name=name,
         visible=way.visible.told,
         sessions=tuple(map(tuple, read)),
-        requests=tuple((*([""] * first), *texts) for first, texts in zip(firsts, told, strict=True)),
+        requests=tuple(map(tuple, told)),
         end_texts=tuple(way.visible.before(row, len(row["tools"])) for row in rows),
-        firsts=firsts,
         schemas=schemas,
         groups=recorded(folder, way.folder).sessions.traces.groups,
     )
@@ -117,7 +110,7 @@ def _session(row: Row, schemas: Mapping[str, Any], fields: Mapping[str, list[str
         for name, argument in task["arguments"].items()
         if argument["type"] == "parameter"
     }
-    return [Past(GIVEN, given, None), *elements] if given else elements
+    return [replace(each, context=given) for each in elements]
 
 
 def _taken(row: Row) -> dict[str, set[str]]:

@@ -167,15 +167,14 @@ def _ask(
     learned = _Known.of(data, training.tolist())
     for number, place in enumerate(places.tolist()):
         owner = int(others.owners[place])
-        session, first = data.sessions[rows[owner]], data.firsts[rows[owner]]
-        at = first + place - int(others.offsets[owner])
+        session = data.sessions[rows[owner]]
+        at = place - int(others.offsets[owner])
         likely = [
             Candidate(name, float(share))
             for item, share in zip(named.items[number].tolist(), named.probabilities[number], strict=True)
             if (name := known.vocabulary.name(item)) is not None
         ]
-        past = [*session[:first], *session[first:at][-VALUES_MOST:]]
-        moment = _Moment(likely, past, data.requests[rows[owner]][at], learned)
+        moment = _Moment(likely, session[:at][-VALUES_MOST:], data.requests[rows[owner]][at], learned)
         told = moment.feasible([each.name for each in likely])
         yield Asked(likely, told, session[at].name, int(data.groups[rows[owner]])), moment
 

@@ -120,7 +120,7 @@ def element_of(row: Mapping[str, Any]) -> Past | None:
     tasks = [tuple(task) for task in row["tasks"]]
     if len(tasks) == 1:
         _, tool, arguments, result, *_ = tasks[0]
-        return Past(tool, json_object(arguments), json_value(result))
+        return Past(tool, json_object(arguments), json_value(result), json_object(row["context"]))
     if not tasks or not row["capability_id"]:
         return None
     return Past(row["capability_id"], json_object(row["context"]), _results(tasks))

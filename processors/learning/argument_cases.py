@@ -70,14 +70,15 @@ class Known:
 
 def _trace(past: Sequence[Past], fold: int, found: Mapping[tuple[str, str], Seen]) -> None:
     """Note the paths to where the values of a session's arguments stood before."""
-    holders = [taken_apart(each).holders() for each in past]
+    apart = [taken_apart(each) for each in past]
+    holders, told = [each.holders() for each in apart], [each.told() for each in apart]
     for place, call in enumerate(past):
         for name, value in call.arguments.items():
             of = found.get((call.name, name))
             wanted = loose(spelled(value) or b"")
             if of is None or not wanted:
                 continue
-            for held in holders[max(0, place - HISTORY_MOST) : place]:
+            for held in (*holders[max(0, place - HISTORY_MOST) : place], *told[max(0, place - 1) : place]):
                 for path in held.get(wanted, ()):
                     of.paths.setdefault(path, Counter())[fold] += 1
 

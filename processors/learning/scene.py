@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
@@ -15,6 +15,8 @@ from pml.processors.learning.span import Span
 
 HISTORY_MOST: Final = 16
 FIRST: Final = "^"
+# What a client told beside a call is an element of its own, and as old as can be.
+CONTEXT: Final = "context"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +27,13 @@ class Past:
         name: `server:tool` or `cap_…`.
         arguments: those of the call, or the parameters of the run.
         result: the JSON value that it gave; None where it is unknown.
+        context: values that its client told beside a call, by name; of a capability they are its parameters.
     """
 
     name: str
     arguments: Mapping[str, Any]
     result: Any
+    context: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ class Taken:
     owner: str
     arguments: tuple[Leaf, ...]
     results: Mapping[str, tuple[Leaf, ...]]
+    context: tuple[Leaf, ...] = ()
 
     def holders(self) -> dict[bytes, set[str]]:
         """The paths to each value, by `loose` spelling."""
@@ -49,6 +54,13 @@ class Taken:
         for pattern, items in self.results.items():
             for leaf in items:
                 found.setdefault(loose(leaf.spelling), set()).add(f"result {self.name} {pattern}")
+        return found
+
+    def told(self) -> dict[bytes, set[str]]:
+        """Likewise, of what was told beside it."""
+        found: dict[bytes, set[str]] = {}
+        for leaf in self.context:
+            found.setdefault(loose(leaf.spelling), set()).add(f"argument {CONTEXT} {leaf.pattern}")
         return found
 
 
@@ -77,7 +89,8 @@ class Scene:
     """What is known before a call.
 
     Attributes:
-        past: at most `HISTORY_MOST` elements, the latest first.
+        past: at most `HISTORY_MOST` elements, the latest first; then what was told beside the latest, if
+            anything was.
         spans: pieces of the visible text by kind.
         lowered: that text in lower case.
         used: spellings of values that earlier arguments had.
@@ -112,6 +125,7 @@ def taken_apart(element: Past) -> Taken:
         spoken(element.name),
         tuple(leaves(element.arguments)),
         {pattern: tuple(found) for pattern, found in by_pattern.items()},
+        tuple(leaves(element.context)),
     )
 
 
@@ -123,11 +137,16 @@ def scene(past: Sequence[Taken], text: str) -> Scene:
         Element(back, each.name, each.owner, each.arguments, each.results, _taken(each, used))
         for back, each in enumerate(kept, start=1)
     )
+    told = tuple(_context(each) for each in kept[:1] if each.context)
     read = text[-TEXT_CHARACTERS:]
     pieces = spans(read)
     words = {word.lower() for word in map(_word, used) if word is not None}
     ends = [piece.end for each in pieces.values() for piece in each if piece.text.lower() in words]
-    return Scene(elements, pieces, read.lower(), used, max(ends, default=0))
+    return Scene((*elements, *told), pieces, read.lower(), used, max(ends, default=0))
+
+
+def _context(latest: Taken) -> Element:
+    return Element(HISTORY_MOST + 1, CONTEXT, spoken(CONTEXT), latest.context, {})
 
 
 def _taken(element: Taken, used: frozenset[bytes]) -> bool:

@@ -485,7 +485,12 @@ def _ttl_ms(catalog: Catalog, tool: str, arguments: Mapping[str, Any]) -> int | 
 
 def _question(elements: Sequence[Past], request: str) -> PredictRequest:
     past = tuple(
-        PastElement(name=each.name, arguments=dict(each.arguments), result=each.result)
+        PastElement(
+            name=each.name,
+            arguments=dict(each.arguments),
+            result=each.result,
+            context=dict(each.context) or None,
+        )
         for each in elements[-VALUES_MOST:]
     )
     return PredictRequest(

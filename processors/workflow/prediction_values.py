@@ -22,11 +22,20 @@ def prediction_asked(item: Internal, payloads: Payloads) -> PredictRequest:
     """The question with its values; one that is gone or too large is left out."""
     elements = elements_in(item)
     start = payloads.get(elements[-1].payload) if elements else None
+    past = [_with_values(each, payloads) for each in elements]
+    if isinstance(start, RunStart) and ":" in elements[-1].name:
+        past[-1] = past[-1].model_copy(update={"context": _context(start)})
     return PredictRequest(
         history=tuple(item.arguments["history"]),
         request=_request(start)[:REQUEST_CHARACTERS_MAX] if isinstance(start, RunStart) else "",
-        past=tuple(_with_values(each, payloads) for each in elements),
+        past=tuple(past),
     )
+
+
+def _context(start: RunStart) -> dict[str, Any] | None:
+    """What is known beside the latest call; of a capability it is its parameters."""
+    context = full_context(start)
+    return context if context and _fits(context) else None
 
 
 def _request(start: RunStart) -> str:

@@ -201,7 +201,7 @@ def known_of(library: Library, tenant: str) -> Known:
 def answered(library: Library, tenant: str, request: PredictRequest, served: Served) -> PredictAnswer:
     """What may come next."""
     model = served.model
-    past = [Past(each.name, each.arguments or {}, each.result) for each in request.past]
+    past = [Past(each.name, each.arguments or {}, each.result, each.context or {}) for each in request.past]
     find, holdings = partial(library.find, tenant), Holdings(past, request.request)
     declared = served.declarations.now(library, tenant, model)
     hypergraph = ToolHypergraph(declared, find, partial(library.edges, tenant))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcp.server.context import ServerRequestContext
 
+from pml.schemas.canonical import NotJson, canonical_json
 from pml.schemas.identifiers import DEFAULT_TENANT, is_name
 from pml.streams.client import IntentProducer
 from pml.streams.discovery.finder import Finder
@@ -30,6 +31,8 @@ LOCAL_AGENT = Caller(DEFAULT_TENANT, "agent:mcp", frozenset({"runs:read", "runs:
 SESSION_META = "pml/session"
 REQUEST_META = "pml/request"
 REQUEST_CHARACTERS_MAX = 10_000
+CONTEXT_META = "pml/context"
+CONTEXT_BYTES_MAX = 65_536
 MCP_SESSION_HEADER = "mcp-session-id"
 REMEMBERED_MAX = 10_000
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
@@ -86,7 +89,8 @@ class Call:
     """One call of a tool: through which door, by whom, in which session, and how its progress is told.
 
     `meta_session` is what the client's host says, `mcp_session` what the transport has. `person` may be asked
-    where the call waits for approval; `resumed` is what came of it, in a call that comes again.
+    where the call waits for approval; `resumed` is what came of it, in a call that comes again. `request` and
+    `context` are what the host says of what the user wants, and values that it knows.
     """
 
     door: Door
@@ -98,6 +102,7 @@ class Call:
     person: Person | None = None
     resumed: Resumed | None = None
     request: str | None = None
+    context: Mapping[str, Any] | None = None
 
     def session_to_begin_in(self, asked: str | None, run_id: str | None = None) -> str | None:
         """The session of a new run; without one the run is its own.
@@ -120,7 +125,7 @@ def call_of(
     """The call that a request is.
 
     Raises:
-        InvalidArguments: the session in `_meta` is no name.
+        InvalidArguments: the session in `_meta` is no name, or the context no object of a bounded size.
     """
     headers = getattr(context.request, "headers", {})
     return Call(
@@ -133,6 +138,7 @@ def call_of(
         person=_person(door, caller, context),
         resumed=resumed,
         request=request_in(context.meta),
+        context=context_in(context.meta),
     )
 
 
@@ -160,6 +166,24 @@ def request_in(meta: Mapping[str, Any] | None) -> str | None:
     """What the client's host says of what the user wants; its beginning, where that is long."""
     given = (meta or {}).get(REQUEST_META)
     return given[:REQUEST_CHARACTERS_MAX] if isinstance(given, str) and given.strip() else None
+
+
+def context_in(meta: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The values that the client's host knows beside a call, by name.
+
+    Raises:
+        InvalidArguments: it is no object, or too large.
+    """
+    given = (meta or {}).get(CONTEXT_META)
+    if given is None:
+        return None
+    try:
+        fits = isinstance(given, Mapping) and len(canonical_json(given)) <= CONTEXT_BYTES_MAX
+    except NotJson:
+        fits = False
+    if not fits:
+        raise InvalidArguments(f"_meta {CONTEXT_META} is an object of at most {CONTEXT_BYTES_MAX} bytes")
+    return dict(given)
 
 
 def traceparent(meta: Mapping[str, Any] | None) -> str | None:

@@ -25,7 +25,8 @@ def store(migrated_store: Store) -> Store:
 
 def call(session: History, run_id: str, tool: str = "files:read_file", **fields: object) -> None:
     """A run of one call that completed."""
-    session.add(h.run_started(intent=f"do {run_id}", tasks=1, layers=1, **fields), run_id)
+    told = {"context": {}, **fields}
+    session.add(h.run_started(intent=f"do {run_id}", tasks=1, layers=1, **told), run_id)
     session.add(
         h.completed("n1", tool=tool, arguments={"path": run_id}, result={"text": f"of {run_id}"}), run_id
     )
@@ -50,6 +51,15 @@ def test_runs_of_a_session_are_its_elements_with_arguments_and_results(store: St
     assert found.texts == ("", "do run_1", "the whole story")
 
 
+def test_what_a_client_told_beside_a_call_is_read_with_it(store: Store) -> None:
+    session = History()
+    call(session, "run_1", context={"customer": 7})
+    session.insert(store)
+    (found,) = read_session_values(store, Stretch("local"))
+    (element,) = found.elements
+    assert (element.arguments, element.context) == ({"path": "run_1"}, {"customer": 7})
+
+
 def test_what_stood_alone_or_is_of_others_is_left_out(store: Store) -> None:
     named, alone, other = History(), History("run_9", 4, 500, 500), History("ses_2", 5, 900, 900, "bob")
     call(named, "run_1")
@@ -65,7 +75,7 @@ def test_what_stood_alone_or_is_of_others_is_left_out(store: Store) -> None:
 
 def test_what_failed_has_no_result_and_counts_among_the_tasks_of_its_run(store: Store) -> None:
     session = History()
-    session.add(h.run_started(tasks=1), "run_1")
+    session.add(h.run_started(tasks=1, context={}), "run_1")
     session.add(h.failed("n1", tool="git:log", arguments={"path": "a"}), "run_1")
     session.add(h.run_failed(), "run_1")
     session.add(h.run_started(capability_id="cap_1"), "run_2")
@@ -155,7 +165,7 @@ def test_where_the_values_of_all_are_too_much_the_latest_runs_are_read(
 
 def test_of_a_task_that_ended_anew_the_last_end_counts(store: Store) -> None:
     session = History()
-    session.add(h.run_started(tasks=1), "run_1")
+    session.add(h.run_started(tasks=1, context={}), "run_1")
     session.add(h.unknown("n1", tool="git:log", arguments={"path": "a"}), "run_1")
     session.add(h.completed("n1", tool="git:log", arguments={"path": "a"}, result={"id": 1}), "run_1")
     session.add(h.run_completed(), "run_1")
@@ -168,7 +178,7 @@ def test_of_a_task_that_ended_anew_the_last_end_counts(store: Store) -> None:
 
 def test_a_call_that_was_answered_late_has_its_arguments_and_time(store: Store) -> None:
     session = History()
-    session.add(h.run_started(tasks=1), "run_1")
+    session.add(h.run_started(tasks=1, context={}), "run_1")
     session.add(h.unknown("n1", tool="git:log", arguments={"path": "a"}, duration_ms=70.0), "run_1")
     session.add(h.resolved("n1", tool="git:log", result={"id": 1}), "run_1")
     session.add(h.run_completed(), "run_1")

@@ -164,6 +164,7 @@ class Calling:
                 principal=call.caller.principal,
                 traceparent=call.traceparent,
                 request=call.request,
+                context=call.context,
             )
             call.door.remembered.keep(call.caller.tenant, one.run_id, session)
             return await self._waited(call, one, session, watcher)

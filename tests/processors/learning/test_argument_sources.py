@@ -46,6 +46,36 @@ def test_a_field_of_the_last_result_and_a_habit_become_the_arguments(learned: Ar
     assert all(other.confidence <= best.confidence for other in others)
 
 
+def ordered(number: int) -> list[Past]:
+    """Two calls, for a customer whose number the client knows."""
+    told = {"customer": number * 3 + 1_000, "shop": {"currency": "EUR"}}
+    calls = [("shop:search", {"query": "it"}), ("shop:order", {"customer_id": told["customer"], "in": "EUR"})]
+    return [Past(name, arguments, None, told) for name, arguments in calls]
+
+
+def test_what_the_client_tells_beside_a_call_becomes_the_arguments_of_the_next() -> None:
+    sessions = [ordered(number) for number in range(12)]
+    fitted = ArgumentSources.fit(sessions, [[""] * 2] * 12, {})
+    told = ArgumentSources.from_arrays(fitted.to_arrays())
+    for sources in (fitted, told):
+        best, *_ = sources.guesses("shop:order", ordered(99)[:1], "")
+        assert best.arguments["customer_id"] == 1_297
+        assert best.confidence > 0.8
+        assert best.sources["customer_id"].startswith("argument context customer")
+    # What is known now is what was told with the latest call.
+    later = [*ordered(99)[:1], Past("shop:search", {"query": "it"}, None, {"customer": 5})]
+    assert fitted.guesses("shop:order", later, "")[0].arguments["customer_id"] == 5
+    silent = [*ordered(99)[:1], Past("shop:search", {"query": "it"}, None)]
+    assert all("customer_id" not in each.arguments for each in fitted.guesses("shop:order", silent, ""))
+
+
+def test_however_long_a_session_is_what_the_client_tells_stays_known() -> None:
+    sessions = [ordered(number) for number in range(12)]
+    fitted = ArgumentSources.fit(sessions, [[""] * 2] * 12, {})
+    past = [*ordered(7)[:1] * 30, *ordered(99)[:1]]
+    assert fitted.guesses("shop:order", past, "")[0].arguments["customer_id"] == 1_297
+
+
 def test_what_nobody_can_name_is_not_guessed(learned: ArgumentSources) -> None:
     assert learned.guesses("shop:say", session(20)[:2], "look for 'thing 20'") == ()
     assert learned.guesses("shop:get", [], "") == ()

@@ -126,6 +126,19 @@ def test_the_question_names_what_the_session_did_and_brings_its_values() -> None
     assert asked["past"][0]["result"]["text"] == "see a.md"
 
 
+def test_the_question_brings_what_was_told_beside_the_latest_call() -> None:
+    known = world()
+    task = {"id": "n1", "tool": "files:read_file", "arguments": {"path": "a.md"}}
+    for number, context in enumerate([{"customer": 7}, {"customer": 8}, {}, {"large": "x" * 70_000}]):
+        run_id = f"run_{number}"
+        known.start({"tasks": [task]}, run_id, context=context)
+        known.answer(known.call_of("n1", run_id), {"text": "see"})
+        asked = known.open_calls[known.call_of(PREDICT_TOOL, run_id)].arguments
+        told = [each.get("context") for each in asked["past"]]
+        assert told[:-1] == [None] * number
+        assert told[-1] == (context if 0 < len(str(context)) < 1_000 and context else None)
+
+
 def test_the_log_keeps_of_a_question_where_values_rest_and_none_of_them() -> None:
     known = world()
     step = done(known, "run_1")

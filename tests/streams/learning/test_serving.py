@@ -68,6 +68,14 @@ def read_next(known: Library, served: Served, past: PastElement) -> Predicted:
     return next(each for each in told if each.name == "files:read")
 
 
+def test_what_a_client_told_makes_the_next_call_feasible(model: NextModel) -> None:
+    told = PastElement(name="files:list", arguments={}, result=None, context={"path": "told.md"})
+    for past, missing in ((NOTHING, ("path",)), (told, ())):
+        found = read_next(library(PATH), Served(model), past)
+        assert found.feasibility is not None
+        assert found.feasibility.missing == missing
+
+
 def test_a_field_that_came_makes_the_next_call_feasible(model: NextModel) -> None:
     found = read_next(library(PATH), Served(model), LISTED)
     assert found.feasibility is not None
