@@ -19,6 +19,7 @@ __all__ = ["project"]
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(5 * PATIENCE_S)]
 
 REQUEST = "look around, then tell me what a.txt says; my password is hunter2"
+TOLD = {"customer": 7, "password": "hunter2"}
 # An agent thinks between its calls, here longer each time: a busy machine predicts slowly.
 THINKS_MOST_S = 10.0
 # Often enough that what was right each time is as sure as a threshold asks for.
@@ -45,7 +46,7 @@ async def happens(what: Callable[[], bool], thinks_s: float) -> None:
 
 async def plays(client: Client, stack: Project, number: int) -> bool:
     """List, think, read; whether the file had been read before it was asked for."""
-    meta: Any = {"pml/session": f"chat-{number}", "pml/request": REQUEST}
+    meta: Any = {"pml/session": f"chat-{number}", "pml/request": REQUEST, "pml/context": TOLD}
     before = reads(stack)
     await client.call_tool("files__list_dir", {"path": "."}, meta=meta)
     await happens(lambda: reads(stack) > before, min(1.0 + number, THINKS_MOST_S))
@@ -70,6 +71,7 @@ async def test_the_next_call_is_there_before_it_is_asked_for(project: Project) -
     events = [orjson.loads(line) for line in dump.splitlines()]
     begun = next(event for event in events if event["type"] == "run.started")
     assert begun["data"]["request"].startswith("look around, then tell me")
+    assert begun["data"]["context"] == {"customer": 7, "password": "[REDACTED]"}
     assert "hunter2" not in dump
     made = next(event for event in events if event["type"] == "prediction.made")["data"]
     assert (made["candidates"][0]["name"], made["candidates"][0]["outcome"]) == ("files:read_file", "begun")
