@@ -170,25 +170,24 @@ def _told(error: Exception) -> BaseException:
 
 
 async def measure(plan: Plan, play: Play, thresholds: Mapping[str, float]) -> dict[str, Any]:
-    """All stacks one after another, then the clock.
+    """All stacks beside each other, so that whatever others take is taken from each; then the clock.
 
     Raises:
         CallFailed: tools are not offered, a call fails, or nothing is ever predicted.
     """
-    came: dict[str, Account] = {}
     clock: dict[str, tuple[str, Account]] = {}
     calls = [play.calls(session) for session in play.sessions]
     async with _sides(plan, play, thresholds) as sides:
-        for name, side in sides.items():
-            plan.say(f"playing {len(play.sessions)} sessions, predicted by {name}")
-            came[name] = await _played(side, play)
+        plan.say(f"playing {len(play.sessions)} sessions on {len(sides)} stacks")
+        accounts = await asyncio.gather(*(_played(side, play) for side in sides.values()))
+        came = dict(zip(sides, accounts, strict=True))
         for name in SIDES:
             trained = sides[name].trained
             assert trained is not None
             foreseen = await answers(sides[name].settings, play, trained)
             rules = Rules(thresholds[name], ASKED_S, ANSWER_S)
-            accounts = [played(each, after, rules) for each, after in zip(calls, foreseen, strict=True)]
-            clock[name] = (trained.manifest["serves"], Account.total(accounts))
+            told = [played(each, after, rules) for each, after in zip(calls, foreseen, strict=True)]
+            clock[name] = (trained.manifest["serves"], Account.total(told))
     off, best = Account.total(map(unpredicted, calls)), Account.total(map(oracle, calls))
     return row_of(play, thresholds, came, clock, (off, best))
 
