@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TypeVar
 
@@ -94,7 +95,8 @@ async def run_checks(settings: Settings) -> list[Check]:
 
 async def _checked(name: str, check: Callable[[Settings], str | Awaitable[str]], settings: Settings) -> Check:
     try:
-        answer = check(settings)
+        # In a thread: who blocks must not let the time of another run out.
+        answer = check(settings) if iscoroutinefunction(check) else await asyncio.to_thread(check, settings)
         detail = answer if isinstance(answer, str) else await answer
     except _Absent as absent:
         return Check(name, True, absent.detail, absent.remedy, used=False)

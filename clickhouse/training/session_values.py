@@ -120,10 +120,16 @@ def element_of(row: Mapping[str, Any]) -> Past | None:
     tasks = [tuple(task) for task in row["tasks"]]
     if len(tasks) == 1:
         _, tool, arguments, result, *_ = tasks[0]
-        return Past(tool, json_object(arguments), json_value(result), json_object(row["context"]))
+        return Past(tool, json_object(arguments), json_value(result), _context(row["context"]))
     if not tasks or not row["capability_id"]:
         return None
     return Past(row["capability_id"], json_object(row["context"]), _results(tasks))
+
+
+def _context(text: str) -> dict[str, Any]:
+    """What was told beside a call; what was too large for the log says nothing of its values."""
+    found = json_object(text)
+    return {} if "_truncated" in found else found
 
 
 def _results(tasks: Iterable[tuple[Any, ...]]) -> dict[str, Any]:

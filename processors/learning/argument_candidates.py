@@ -20,9 +20,12 @@ from pml.processors.capabilities.aliases import same_name
 from pml.processors.discovery.words import spoken
 from pml.processors.learning.argument_spans import mentioned
 from pml.processors.learning.argument_values import Leaf, spelled
-from pml.processors.learning.parameters import ANY, Parameter
-from pml.processors.learning.scene import Element, Scene
+from pml.processors.learning.parameters import ANY, Parameter, is_redacted
+from pml.processors.learning.scene import CONTEXT, Element, Scene
 from pml.processors.learning.span import Span
+from pml.schemas.sanitiser.keys import Secrecy, secrecy
+from pml.schemas.sanitiser.markers import REDACTED
+from pml.schemas.sanitiser.redaction import redact_text
 
 CANDIDATES_MOST: Final = 512
 # Elements that have a field are numbered from the latest; beyond this they are "earlier".
@@ -112,7 +115,7 @@ def _text(scene: Scene, wanted: Parameter) -> Iterator[Candidate]:
     for kind, pieces in scene.spans.items():
         for rule, chosen in _chosen_spans(pieces, scene, wanted.name):
             value = _cast(chosen, wanted.type)
-            if value is not None:
+            if value is not None and not is_redacted(value):
                 source = f"text {kind} {rule}"
                 yield Candidate(value, source, source)
                 if wanted.type == "number" and value.isdigit():
@@ -169,7 +172,7 @@ def _arguments(scene: Scene, wanted: Parameter) -> Iterator[Candidate]:
             if counted[source] > RECENT or not _meant(relation, source, wanted, len(element.arguments)):
                 continue
             value = fitting_value(leaf, wanted.type)
-            if value:
+            if value and not _is_kept_from(wanted, leaf, element):
                 general = f"argument {own}{relation} {min(element.back, RECENT + 1)}"
                 yield Candidate(value, general, f"{source} {counted[source]}", leaf.name, element)
 
@@ -187,10 +190,37 @@ def _results(scene: Scene, wanted: Parameter) -> Iterator[Candidate]:
                 continue
             for rule, leaf in _chosen_items(items, scene):
                 value = fitting_value(leaf, wanted.type)
-                if value:
+                if value and not _is_kept_from(wanted, leaf, element):
                     general = f"result {relation} {min(element.back, RECENT + 1)} {rule}"
                     specific = f"{source} {rule} {counted[source]}"
                     yield Candidate(value, general, specific, leaf.name, element)
+
+
+def _is_kept_from(wanted: Parameter, leaf: Leaf, element: Element) -> bool:
+    """Whether a value is a secret that a parameter must not be given: another server's, or called otherwise.
+
+    The log has `[REDACTED]` for all of them, so there any two are equal; who asks has them as they are.
+    """
+    if not _is_secret(leaf):
+        return False
+    elsewhere = element.name == CONTEXT or _server(element.name) != _server(wanted.tool)
+    return elsewhere or leaf.name != wanted.name
+
+
+def _is_secret(leaf: Leaf) -> bool:
+    """Whether the log hides it: by a name above it, or by what it looks like."""
+    if any(secrecy(name) is Secrecy.SECRET for name in leaf.pattern.replace("[]", "").split(".")):
+        return True
+    return isinstance(leaf.value, str) and _hides_some(leaf.value)
+
+
+@lru_cache(256)
+def _hides_some(text: str) -> bool:
+    return REDACTED in text or redact_text(text) != text
+
+
+def _server(tool: str) -> str:
+    return tool.rpartition(":")[0]
 
 
 def _meant(relation: str, source: str, wanted: Parameter, leaves: int) -> bool:

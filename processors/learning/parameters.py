@@ -124,7 +124,12 @@ def seen(sessions: Sequence[Iterable[Call]], folds: Sequence[int]) -> dict[tuple
 
 def keepable(value: bytes) -> bool:
     """Whether a spelling may be kept as a constant: short, and nothing of it was taken out."""
-    return len(value) <= CONSTANT_BYTES_MOST and REDACTED.encode() not in value and b"_truncated" not in value
+    return len(value) <= CONSTANT_BYTES_MOST and not is_redacted(value) and b"_truncated" not in value
+
+
+def is_redacted(value: bytes) -> bool:
+    """Whether something was taken out of what is spelled so."""
+    return REDACTED.encode() in value
 
 
 def type_of(value: Any) -> str:

@@ -420,8 +420,9 @@ class _Session:
         if not graph.opens(node.id, results):
             barred.add(node.id)
             return None
-        call = self._call(node, Values({}, results))
-        if call is None and node.references <= results.keys():
+        values = Values({}, results)
+        call = self._call(node, values)
+        if call is None and isinstance(resolve_strictly(node.arguments, values), Resolved):
             self._withhold("not_safe")
         return call
 

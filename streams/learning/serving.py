@@ -26,6 +26,7 @@ from pml.processors.memory.embedding import Embedding
 from pml.processors.workflow.definitions import safe_text
 from pml.schemas.errors import PMLError
 from pml.schemas.prediction import PredictAnswer, PredictRequest
+from pml.schemas.sanitiser.redaction import redact_text
 from pml.streams.learning.artefacts import ModelUnfit, load
 from pml.streams.learning.at_hand import AtHand, keep_latest
 from pml.streams.learning.counted_runs import TENANTS_WAITING_MAX, CountedRuns, Schemas
@@ -202,12 +203,13 @@ def answered(library: Library, tenant: str, request: PredictRequest, served: Ser
     """What may come next."""
     model = served.model
     past = [Past(each.name, each.arguments or {}, each.result, each.context or {}) for each in request.past]
-    find, holdings = partial(library.find, tenant), Holdings(past, request.request)
+    said = redact_text(request.request)
+    find, holdings = partial(library.find, tenant), Holdings(past, said)
     declared = served.declarations.now(library, tenant, model)
     hypergraph = ToolHypergraph(declared, find, partial(library.edges, tenant))
 
     def fill(name: str) -> Sequence[Filled]:
-        guesses = model.arguments.guesses(name, past, request.request, 1) if model.arguments else ()
+        guesses = model.arguments.guesses(name, past, said, 1) if model.arguments else ()
         # What a tool requires now may be more than when the model was trained.
         needed = {each.name for each in hypergraph.needs(name)}
         return [guess for guess in guesses if needed <= guess.arguments.keys()]
@@ -220,7 +222,7 @@ def answered(library: Library, tenant: str, request: PredictRequest, served: Ser
     def feasible(names: Sequence[str]) -> Mapping[str, Feasible]:
         return feasibility(names, hypergraph, holdings.has)
 
-    # The model has learned of texts as the log keeps them; arguments are taken from what was really said.
+    # The model has learned of texts as the log keeps them; arguments are taken from all but their secrets.
     logged = request.model_copy(update={"request": safe_text(request.request) or ""})
     question = Question(logged, fill, find, succeeds, feasible, _latest_look(request, served))
     return predict_answer(question, model, served.model_id)

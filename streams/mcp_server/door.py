@@ -32,7 +32,8 @@ SESSION_META = "pml/session"
 REQUEST_META = "pml/request"
 REQUEST_CHARACTERS_MAX = 10_000
 CONTEXT_META = "pml/context"
-CONTEXT_BYTES_MAX = 65_536
+# As much as the log keeps of it: what is larger could not be learned from.
+CONTEXT_BYTES_MAX = 10_240
 MCP_SESSION_HEADER = "mcp-session-id"
 REMEMBERED_MAX = 10_000
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from pml.schemas.codec import decode_event
+from pml.streams.log.reader import counted
 from tests.drills.verdict import read_topic, verdict
 from tests.drills.workshop import SESSION_TIMEOUT_S, Workshop, until
 from tests.fixtures.store import start_embedded
@@ -76,7 +77,8 @@ async def _still_held(workshop: Workshop, held: dict[int, int]) -> list[int]:
 async def _taken(workshop: Workshop) -> dict[int, tuple[str, int]]:
     """Who took each partition last, and with which term."""
     records = await read_topic(workshop, workshop.settings.topics.events)
-    taken = (each for each in records if dict(each.headers).get("pml-type") == b"partition.taken")
+    told = (each for each in records if dict(each.headers).get("pml-type") == b"partition.taken")
+    taken = (each for each in told if counted(each))
     return {each.partition: (decode_event(each.value).data.owner, each.offset) for each in taken}
 
 

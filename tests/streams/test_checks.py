@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,6 +83,24 @@ async def test_a_broker_and_a_store_that_say_nothing_are_red_lines_with_what_to_
 
 
 @pytest.mark.integration
+async def test_a_check_that_blocks_lets_no_time_of_others_run_out(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answering(_: Settings) -> str:
+        async with asyncio.timeout(0.3):
+            await asyncio.sleep(0.05)
+        return "answers"
+
+    def blocking(_: Settings) -> str:
+        time.sleep(0.6)
+        return "answers late"
+
+    monkeypatch.setattr(checks, "_broker", answering)
+    monkeypatch.setattr(checks, "_store", blocking)
+    found = {check.name: check for check in await run_checks(settings)}
+    assert (found["broker"].detail, found["store"].detail) == ("answers", "answers late")
+
+
 async def test_a_broker_that_answers_with_an_error_is_a_red_line_with_what_to_do(
     kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

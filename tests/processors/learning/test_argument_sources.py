@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 
 from pml.processors.learning.argument_sources import ArgumentSources, Past
@@ -67,6 +68,45 @@ def test_what_the_client_tells_beside_a_call_becomes_the_arguments_of_the_next()
     assert fitted.guesses("shop:order", later, "")[0].arguments["customer_id"] == 5
     silent = [*ordered(99)[:1], Past("shop:search", {"query": "it"}, None)]
     assert all("customer_id" not in each.arguments for each in fitted.guesses("shop:order", silent, ""))
+
+
+KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+
+@pytest.mark.parametrize(
+    ("first", "parameter"),
+    [
+        (Past("crm:find", {}, None, {"crm_token": "{}"}), "pin"),
+        (Past("crm:find", {}, None, {"pin": "{}"}), "pin"),
+        (Past("crm:find", {"crm_token": "{}"}, None), "pin"),
+        (Past("crm:find", {}, {"credentials": {"code": "{}"}}), "q"),
+        (Past("crm:find", {}, {"pin": "{}"}), "pin"),
+        (Past("bank:login", {"password": "{}"}, None), "pin"),
+        (Past("crm:find", {"note": "{}"}, None), "q"),
+    ],
+)
+def test_a_secret_is_given_to_nobody_else_however_alike_the_log_has_them(first: Past, parameter: str) -> None:
+    """The log redacts what is told and what is given: there both are equal. Who asks has the secret."""
+
+    def told(secret: str) -> Past:
+        written = orjson.dumps([first.arguments, first.result, first.context])
+        return Past(first.name, *orjson.loads(written.replace(b'"{}"', orjson.dumps(secret))))
+
+    logged = [told("[REDACTED]"), Past("bank:balance", {parameter: "[REDACTED]"}, None)]
+    sources = ArgumentSources.fit([logged] * 20, [["", ""]] * 20, {})
+    for guess in sources.guesses("bank:balance", [told(KEY)], f"it is {KEY}"):
+        assert KEY not in str(guess.arguments)
+
+
+def test_a_secret_goes_on_under_its_name_at_its_server() -> None:
+    """Who logs in gets a token, and each call after that takes it."""
+
+    def logged_in(token: str) -> list[Past]:
+        return [Past("bank:login", {}, {"token": token}), Past("bank:balance", {"token": token}, None)]
+
+    sources = ArgumentSources.fit([logged_in("[REDACTED]")] * 20, [["", ""]] * 20, {})
+    best, *_ = sources.guesses("bank:balance", logged_in(KEY)[:1], "")
+    assert best.arguments == {"token": KEY}
 
 
 def test_however_long_a_session_is_what_the_client_tells_stays_known() -> None:

@@ -28,7 +28,7 @@ def test_values_that_the_host_knows_are_taken_as_they_are() -> None:
     "told", ["customer 7", [1], 7, {"a": "x" * CONTEXT_BYTES_MAX}, {"a": float("nan")}, {"a": 2**70}]
 )
 def test_what_is_no_object_of_a_bounded_size_is_refused(told: Any) -> None:
-    with pytest.raises(InvalidArguments, match="pml/context is an object of at most 65536 bytes"):
+    with pytest.raises(InvalidArguments, match="pml/context is an object of at most 10240 bytes"):
         context_in({CONTEXT_META: told})
 
 
