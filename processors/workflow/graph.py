@@ -99,7 +99,7 @@ class Graph:
         """What the decision that leaves a task out has read; None where none does."""
         for condition in self.nodes[task_id].conditions:
             read = self.decisions[condition.node].references
-            if read <= results.keys() and self._met(condition, results) is False:
+            if all(name in results for name in read) and self._met(condition, results) is False:
                 return read
         return None
 
