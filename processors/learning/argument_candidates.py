@@ -19,13 +19,10 @@ import orjson
 from pml.processors.capabilities.aliases import same_name
 from pml.processors.discovery.words import spoken
 from pml.processors.learning.argument_spans import mentioned
-from pml.processors.learning.argument_values import Leaf, spelled
-from pml.processors.learning.parameters import ANY, Parameter, is_redacted
+from pml.processors.learning.argument_values import Leaf, is_redacted, spelled
+from pml.processors.learning.parameters import ANY, Parameter
 from pml.processors.learning.scene import CONTEXT, Element, Scene
 from pml.processors.learning.span import Span
-from pml.schemas.sanitiser.keys import Secrecy, secrecy
-from pml.schemas.sanitiser.markers import REDACTED
-from pml.schemas.sanitiser.redaction import redact_text
 
 CANDIDATES_MOST: Final = 512
 # Elements that have a field are numbered from the latest; beyond this they are "earlier".
@@ -37,6 +34,7 @@ FEW: Final = 4
 LEFT_OUT: Final = b""
 # Words that begin with as many equal letters are akin: nausea, nauseous.
 AKIN_LETTERS: Final = 5
+_CAPABILITY: Final = "cap_"
 _WORD = re.compile(r"[^\W\d_]+")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?$")
 # Longer whole numbers do not all fit into 64 bits, and one that was cut would name another record.
@@ -201,26 +199,15 @@ def _is_kept_from(wanted: Parameter, leaf: Leaf, element: Element) -> bool:
 
     The log has `[REDACTED]` for all of them, so there any two are equal; who asks has them as they are.
     """
-    if not _is_secret(leaf):
+    if not leaf.secret:
         return False
-    elsewhere = element.name == CONTEXT or _server(element.name) != _server(wanted.tool)
+    elsewhere = element.name == CONTEXT or _owner(element.name) != _owner(wanted.tool)
     return elsewhere or leaf.name != wanted.name
 
 
-def _is_secret(leaf: Leaf) -> bool:
-    """Whether the log hides it: by a name above it, or by what it looks like."""
-    if any(secrecy(name) is Secrecy.SECRET for name in leaf.pattern.replace("[]", "").split(".")):
-        return True
-    return isinstance(leaf.value, str) and _hides_some(leaf.value)
-
-
-@lru_cache(256)
-def _hides_some(text: str) -> bool:
-    return REDACTED in text or redact_text(text) != text
-
-
-def _server(tool: str) -> str:
-    return tool.rpartition(":")[0]
+def _owner(name: str) -> str:
+    """The server of a tool; a capability, whose tools may be of several, is its own."""
+    return name if name.startswith(_CAPABILITY) else name.rpartition(":")[0]
 
 
 def _meant(relation: str, source: str, wanted: Parameter, leaves: int) -> bool:

@@ -12,6 +12,7 @@ import orjson
 
 from pml.processors.learning.partial_json import read_json
 from pml.schemas.canonical import NotJson, canonical_json
+from pml.schemas.sanitiser.markers import REDACTED
 
 # Of one value at most so many fields and items are looked at, and of a list so many items.
 NODES_MOST: Final = 256
@@ -27,13 +28,14 @@ class Leaf:
     """A value in another one.
 
     `pattern` is the path with `[]` for every item, `flights[].id`; `name` its last field; `spelling` the
-    value's, empty where it has none.
+    value's, empty where it has none. `secret`: the log has it not as it is.
     """
 
     pattern: str
     name: str
     value: Any
     spelling: bytes = b""
+    secret: bool = False
 
 
 def leaves(value: Any) -> list[Leaf]:
@@ -68,6 +70,11 @@ def spelled(value: Any) -> bytes | None:
         return canonical_json(value)
     except NotJson:
         return None
+
+
+def is_redacted(spelling: bytes) -> bool:
+    """Whether something was taken out of what is spelled so."""
+    return REDACTED.encode() in spelling
 
 
 def fits(value: Any) -> bool:

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from pml.processors.learning.argument_values import spelled
-from pml.schemas.sanitiser.markers import REDACTED
+from pml.processors.learning.argument_values import is_redacted, spelled
 
 PARAMETERS_MOST: Final = 64
 CONSTANTS_MOST: Final = 24
@@ -125,11 +124,6 @@ def seen(sessions: Sequence[Iterable[Call]], folds: Sequence[int]) -> dict[tuple
 def keepable(value: bytes) -> bool:
     """Whether a spelling may be kept as a constant: short, and nothing of it was taken out."""
     return len(value) <= CONSTANT_BYTES_MOST and not is_redacted(value) and b"_truncated" not in value
-
-
-def is_redacted(value: bytes) -> bool:
-    """Whether something was taken out of what is spelled so."""
-    return REDACTED.encode() in value
 
 
 def type_of(value: Any) -> str:

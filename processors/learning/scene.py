@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import orjson
 
 from pml.processors.discovery.words import spoken
 from pml.processors.learning.argument_spans import TEXT_CHARACTERS, spans
-from pml.processors.learning.argument_values import Leaf, leaves
+from pml.processors.learning.argument_values import Leaf, is_redacted, leaves
 from pml.processors.learning.span import Span
+from pml.schemas.sanitiser import sanitise
 
 HISTORY_MOST: Final = 16
 FIRST: Final = "^"
 # What a client told beside a call is an element of its own, and as old as can be.
 CONTEXT: Final = "context"
+# Secrets are looked for in so much, which is more than anything that is asked about has.
+LOOKED_AT_BYTES: Final = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +121,25 @@ class Scene:
 def taken_apart(element: Past) -> Taken:
     """The arguments and results of an element as the values in them."""
     by_pattern: dict[str, list[Leaf]] = {}
-    for leaf in leaves(element.result):
+    for leaf in _leaves(element.result):
         by_pattern.setdefault(leaf.pattern, []).append(leaf)
     return Taken(
         element.name,
         spoken(element.name),
-        tuple(leaves(element.arguments)),
+        tuple(_leaves(element.arguments)),
         {pattern: tuple(found) for pattern, found in by_pattern.items()},
-        tuple(leaves(element.context)),
+        tuple(_leaves(element.context)),
     )
+
+
+def _leaves(value: Any) -> list[Leaf]:
+    """The values in a value; secret is what the log would have otherwise, or has with something taken out."""
+    found = leaves(value)
+    logged = {(each.pattern, each.spelling) for each in leaves(sanitise(value, LOOKED_AT_BYTES))}
+    return [
+        replace(each, secret=is_redacted(each.spelling) or (each.pattern, each.spelling) not in logged)
+        for each in found
+    ]
 
 
 def scene(past: Sequence[Taken], text: str) -> Scene:

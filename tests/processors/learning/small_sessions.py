@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.traces import NO_TEXT, TraceSet
 from pml.processors.learning.vocabulary import Vocabulary
 
+Numbers = NDArray[np.int64]
 NAMES = ("files:read", "mail:send", "chart:draw", "weather:fetch")
 DESCRIPTIONS = {
     "files:read": "read a file",
@@ -26,17 +28,7 @@ def drawn_sessions(count: int, seed: int, *, by_request: bool, items: int = 5) -
         drawn = (drawn[:, :1] + np.arange(items) - 1) % len(NAMES) + 1
     texts = tuple(f"please {DESCRIPTIONS[name]}" for name in vocabulary.names)
     visible = drawn - 1 if by_request else np.full_like(drawn, NO_TEXT)
-    traces = TraceSet(
-        items=drawn.ravel().astype(np.int32),
-        success=np.ones(drawn.size, dtype=np.float32),
-        offsets=np.arange(count + 1) * items,
-        outcomes=np.ones(count, dtype=np.float32),
-        weights=np.ones(count, dtype=np.float32),
-        groups=np.arange(count),
-        times_ms=np.arange(count) * 1_000,
-        texts=visible.ravel().astype(np.int64),
-        end_texts=visible[:, -1].astype(np.int64),
-    )
+    traces = _traces(drawn.ravel(), np.full(count, items), visible.ravel(), visible[:, -1])
     return Sessions(vocabulary, traces, texts, DESCRIPTIONS)
 
 
@@ -54,17 +46,22 @@ def wordy_sessions(count: int, seed: int, *, tools: int = 60) -> Sessions:
     for each in called:
         more = generator.choice(words, (int(generator.integers(0, 4)), 2))
         texts.append(". ".join([*(f"please {told[tool]}" for tool in each), *map(" ".join, more)]))
-    items = np.array([tool + 1 for each in called for tool in each], dtype=np.int32)
-    owners = np.repeat(np.arange(count), lengths)
-    traces = TraceSet(
-        items=items,
+    items = np.array([tool + 1 for each in called for tool in each])
+    traces = _traces(items, lengths, np.repeat(np.arange(count), lengths), np.arange(count))
+    return Sessions(vocabulary, traces, tuple(texts), dict(zip(vocabulary.names, told, strict=True)))
+
+
+def _traces(items: Numbers, lengths: Numbers, texts: Numbers, end_texts: Numbers) -> TraceSet:
+    """Traces that all went well, each of a group of its own."""
+    count = len(lengths)
+    return TraceSet(
+        items=items.astype(np.int32),
         success=np.ones(len(items), dtype=np.float32),
-        offsets=np.cumsum([0, *lengths]),
+        offsets=np.concatenate(([0], np.cumsum(lengths))),
         outcomes=np.ones(count, dtype=np.float32),
         weights=np.ones(count, dtype=np.float32),
         groups=np.arange(count),
         times_ms=np.arange(count) * 1_000,
-        texts=owners,
-        end_texts=np.arange(count),
+        texts=texts.astype(np.int64),
+        end_texts=end_texts.astype(np.int64),
     )
-    return Sessions(vocabulary, traces, tuple(texts), dict(zip(vocabulary.names, told, strict=True)))

@@ -70,32 +70,45 @@ def test_what_the_client_tells_beside_a_call_becomes_the_arguments_of_the_next()
     assert all("customer_id" not in each.arguments for each in fitted.guesses("shop:order", silent, ""))
 
 
-KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+KEY, PLAIN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8", "tulip-4711-of-everybody"
 
 
 @pytest.mark.parametrize(
-    ("first", "parameter"),
+    ("first", "parameter", "secret"),
     [
-        (Past("crm:find", {}, None, {"crm_token": "{}"}), "pin"),
-        (Past("crm:find", {}, None, {"pin": "{}"}), "pin"),
-        (Past("crm:find", {"crm_token": "{}"}, None), "pin"),
-        (Past("crm:find", {}, {"credentials": {"code": "{}"}}), "q"),
-        (Past("crm:find", {}, {"pin": "{}"}), "pin"),
-        (Past("bank:login", {"password": "{}"}, None), "pin"),
-        (Past("crm:find", {"note": "{}"}, None), "q"),
+        (Past("crm:find", {}, None, {"crm_token": "@"}), "pin", PLAIN),
+        (Past("crm:find", {}, None, {"pin": "@"}), "pin", PLAIN),
+        (Past("crm:find", {"crm_token": "@"}, None), "pin", PLAIN),
+        (Past("crm:find", {}, {"credentials": {"code": "@"}}), "q", PLAIN),
+        (Past("crm:find", {}, {"pin": "@"}), "pin", PLAIN),
+        (Past("bank:login", {"password": "@"}, None), "pin", PLAIN),
+        (Past("crm:find", {"note": "@"}, None), "q", KEY),
+        (Past("crm:find", {"db_pass": "@"}, None), "q", PLAIN),
+        (Past("crm:find", {}, [{"name": "Authorization", "value": "@"}]), "q", PLAIN),
+        (Past("crm:find", {}, {"text": '{"password": "@"}'}), "q", PLAIN),
+        (Past("cap_1", {"pin": "@"}, None), "pin", PLAIN),
     ],
 )
-def test_a_secret_is_given_to_nobody_else_however_alike_the_log_has_them(first: Past, parameter: str) -> None:
+def test_a_secret_is_given_to_nobody_else_however_alike_the_log_has_them(
+    first: Past, parameter: str, secret: str
+) -> None:
     """The log redacts what is told and what is given: there both are equal. Who asks has the secret."""
 
-    def told(secret: str) -> Past:
+    def told(value: str) -> Past:
         written = orjson.dumps([first.arguments, first.result, first.context])
-        return Past(first.name, *orjson.loads(written.replace(b'"{}"', orjson.dumps(secret))))
+        return Past(first.name, *orjson.loads(written.replace(b"@", value.encode())))
 
     logged = [told("[REDACTED]"), Past("bank:balance", {parameter: "[REDACTED]"}, None)]
     sources = ArgumentSources.fit([logged] * 20, [["", ""]] * 20, {})
-    for guess in sources.guesses("bank:balance", [told(KEY)], f"it is {KEY}"):
-        assert KEY not in str(guess.arguments)
+    for guess in sources.guesses("bank:balance", [told(secret)], ""):
+        assert secret not in str(guess.arguments)
+
+
+def test_a_secret_of_one_capability_is_none_of_anothers() -> None:
+    logged = [Past("cap_1", {"pin": "[REDACTED]"}, None), Past("cap_2", {"pin": "[REDACTED]"}, None)]
+    sources = ArgumentSources.fit([logged] * 20, [["", ""]] * 20, {})
+    for guess in sources.guesses("cap_2", [Past("cap_1", {"pin": PLAIN}, None)], ""):
+        assert PLAIN not in str(guess.arguments)
 
 
 def test_a_secret_goes_on_under_its_name_at_its_server() -> None:

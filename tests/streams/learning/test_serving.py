@@ -16,7 +16,7 @@ from pml.processors.learning.scene import Past
 from pml.processors.memory.embedding import HashedNgrams
 from pml.schemas.catalog import Capability, CatalogRecord, Edge, EdgeField, ServerTools, Tool
 from pml.schemas.prediction import PastElement, Predicted, PredictRequest
-from pml.schemas.workflow import Task
+from pml.schemas.workflow import LiteralValue, Task
 from pml.streams.learning import artefacts
 from pml.streams.learning.serving import Known, Served, Serving, answered
 from pml.streams.settings import Settings
@@ -74,6 +74,23 @@ def test_what_a_client_told_makes_the_next_call_feasible(model: NextModel) -> No
         found = read_next(library(PATH), Served(model), past)
         assert found.feasibility is not None
         assert found.feasibility.missing == missing
+
+
+def test_what_a_text_says_becomes_an_argument_unless_it_is_a_secret() -> None:
+    def told(number: int) -> KnownSession:
+        text = f"read 'file_{number}'"
+        made = (Past("files:list", {}, None), Past("files:read", {"path": f"file_{number}"}, None))
+        return KnownSession(made, (text, text), number)
+
+    sessions = [told(number) for number in range(20)]
+    sources = learned_sources(sessions, {})
+    model = fitted(as_sequences(sessions, {}), HashedNgrams(), seed=1, learner="markov_1", arguments=sources)
+    for text, path in (("read 'file_77'", "file_77"), ("my password='file_77'", None)):
+        request = PredictRequest(history=("files:list",), past=(NOTHING,), request=text)
+        answer = answered(library(PATH), "local", request, Served(model))
+        tasks = answer.workflow.tasks if answer.workflow else ()
+        named = [task.arguments.get("path") for task in tasks if task.tool == "files:read"]
+        assert [each.value for each in named if isinstance(each, LiteralValue)] == ([path] if path else [])
 
 
 def test_a_field_that_came_makes_the_next_call_feasible(model: NextModel) -> None:
