@@ -23,7 +23,8 @@ from pml.processors.speculation.budget import BUDGETS, Budget
 from pml.processors.speculation.played import PlayedCall, PlayedRun, paces
 from pml.schemas.prediction import PREDICT_TOOL, PredictAnswer, PredictRequest
 from tests.processors.session_world import SessionWorld, catalog
-from tests.processors.speculation.test_predictions import call, predicted, twice, world
+from tests.processors.speculation.predicted_world import call, predicted, world
+from tests.processors.speculation.test_predictions import twice
 
 READ, SEARCH, WRITE = "files:read_file", "files:list_dir", "files:write_file"
 THRESHOLD = 0.92
