@@ -22,6 +22,7 @@ NAMES = (
     "replay",
     "step",
     "hop",
+    "backlog",
     "proxy",
     "prediction",
     "retraining",

@@ -3,6 +3,8 @@
 The round trip begins when an outside consumer has the call and ends when it has the event that the task
 completed: bridge, MCP server, outcome, orchestrator, event. That is two produce and two fetch requests, as
 many as the echo's. Arrivals do not wait for answers (Poisson), and both sides draw with the same seed.
+Beside it: from when the command was due until the call is seen (the orchestrator alone) and until the task is
+completed (both).
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ RATES_PER_S = (50, 200, 500)
 DURATION_S = 8.0
 WARM_UP_RUNS = 100
 PERCENTILES = (50, 99)
+WAYS = ("call → completed", "command → call", "command → completed")
 
 
 @dataclass(slots=True)
@@ -38,10 +41,9 @@ class Side:
 
 @dataclass(slots=True)
 class Sides:
-    """What is compared: the round trip, the way from the command to the task's end, and the echo."""
+    """What is compared: three ways by name, and the echo."""
 
-    trip: Side = field(default_factory=Side)
-    whole: Side = field(default_factory=Side)
+    ways: dict[str, Side] = field(default_factory=lambda: {name: Side() for name in WAYS})
     echo: Side = field(default_factory=Side)
     events_per_run: float = 1.0
 
@@ -63,10 +65,7 @@ async def measure(plan: Plan) -> Sequence[Figure]:
                     partial(_measure_pml, trips, rate, seed, sides),
                 )
     return [
-        _figure(sides, rate, percent, whole)
-        for whole in (False, True)
-        for rate in RATES_PER_S
-        for percent in PERCENTILES
+        _figure(sides, rate, percent, way) for way in WAYS for rate in RATES_PER_S for percent in PERCENTILES
     ]
 
 
@@ -82,18 +81,21 @@ async def _measure_echo(echo: EchoClient, rate: int, seed: int, sides: Sides) ->
 
 async def _measure_pml(trips: RoundTrips, rate: int, seed: int, sides: Sides) -> None:
     found = await trips.collect(arrivals_s(rate / sides.events_per_run, DURATION_S, seed))
-    sides.trip.add(rate, found.call_to_completed_ms)
-    sides.whole.add(rate, found.command_to_completed_ms)
+    for way, samples_ms in zip(
+        WAYS,
+        (found.call_to_completed_ms, found.command_to_call_ms, found.command_to_completed_ms),
+        strict=True,
+    ):
+        sides.ways[way].add(rate, samples_ms)
 
 
-def _figure(sides: Sides, rate: int, percent: int, whole: bool) -> Figure:
-    path = "command → completed" if whole else "call → completed"
+def _figure(sides: Sides, rate: int, percent: int, way: str) -> Figure:
     return Figure(
-        f"{path}, {rate}/s p{percent}",
+        f"{way}, {rate}/s p{percent}",
         "ms",
-        tuple((sides.whole if whole else sides.trip).found[rate, percent]),
+        tuple(sides.ways[way].found[rate, percent]),
         tuple(sides.echo.found[rate, percent]),
-        note=_note(sides) if (rate, percent) == (RATES_PER_S[0], PERCENTILES[0]) and not whole else "",
+        note=_note(sides) if (rate, percent, way) == (RATES_PER_S[0], PERCENTILES[0], WAYS[0]) else "",
     )
 
 

@@ -26,6 +26,7 @@ class Trips:
     """What runs of one call took, in milliseconds, and how many events they came to."""
 
     call_to_completed_ms: list[float] = field(default_factory=list)
+    command_to_call_ms: list[float] = field(default_factory=list)
     command_to_completed_ms: list[float] = field(default_factory=list)
     events: int = 0
 
@@ -59,10 +60,15 @@ class RoundTrips(Traffic):
         if run_id not in self._open:
             return
         if record.topic == self.settings.topics.tool_calls:
-            self._called_at.setdefault(run_id, now)
+            self._see_call(run_id, now)
         elif counted(record):
             self._trips.events += 1
             self._see_event(event_type(record), run_id, now)
+
+    def _see_call(self, run_id: str, now: float) -> None:
+        if run_id not in self._called_at:
+            self._called_at[run_id] = now
+            self._trips.command_to_call_ms.append((now - self._due_at[run_id]) * 1_000)
 
     def _see_event(self, kind: str, run_id: str, now: float) -> None:
         if kind == TaskCompleted.TYPE:
