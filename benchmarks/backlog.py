@@ -1,8 +1,8 @@
 """`backlog`: how fast the orchestrator gets through what piled up while it was away.
 
 Commands lie in their topic before the worker `orchestrator` starts, a run of one call each. Whoever stands in
-for the bridge answers each call at once, so each run is two inputs. Beside it a plain aiokafka echo that finds
-as many messages and decides nothing.
+for the bridge answers each call at once, so each run is two inputs. Beside it a plain aiokafka echo finds as
+many messages and decides nothing.
 """
 
 from __future__ import annotations
