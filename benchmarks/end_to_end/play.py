@@ -107,13 +107,15 @@ def _known(known: Recorded, row: int) -> KnownSession:
 
 
 def _agreeing(sessions: Sequence[Session]) -> list[Session]:
-    """Those whose calls give what the same calls of those before them give: a server knows no session."""
+    """Those whose calls give what the same calls gave before, in others and in the same: a server knows
+    neither sessions nor what was called before."""
     results: dict[bytes, bytes] = {}
     found = []
     for session in sessions:
         given_back = [orjson.dumps(each.result, option=orjson.OPT_SORT_KEYS) for each in session.made]
-        own = dict(zip(session.keys, given_back, strict=True))
-        if all(results.get(key, told) == told for key, told in own.items()):
+        told = {*zip(session.keys, given_back, strict=True)}
+        own = dict(told)
+        if len(own) == len(told) and all(results.get(key, value) == value for key, value in told):
             results |= own
             found.append(session)
     return found

@@ -63,3 +63,14 @@ async def test_a_server_gives_what_was_recorded(play: Play, tmp_path: Path) -> N
         name: bool(tool.annotations and tool.annotations.read_only_hint) for name, tool in tools.items()
     } == play.reads
     assert (known.structured_content, unknown.structured_content) == ({"id": 7}, {})
+
+
+@pytest.mark.parametrize(("second", "played"), [({"id": 2}, False), ({"id": 1}, True)])
+def test_a_session_whose_same_call_gave_two_results_is_not_played(
+    tmp_path: Path, second: dict[str, int], played: bool
+) -> None:
+    rows = [row(number, ["look_up", "look_up"], intent=f"plan {number % 7}") for number in range(20)]
+    for each in rows:
+        each["tasks"][0]["output"], each["tasks"][1]["output"] = {"id": 1}, second
+    written(tmp_path, "nestful", rows, TOOLS)
+    assert bool(play_of(tmp_path, "nestful", 1, 10).sessions) is played
