@@ -40,12 +40,11 @@ class States:
         return None if stored is None else self._table.session(key, stored)
 
     def put(self, key: bytes, session: Session) -> None:
-        """A session changed."""
+        """A session changed. It stays in memory until it is written, so nothing can be forgotten here."""
         self._sessions[key] = session
         self._sessions.move_to_end(key)
         self.changed.add(key)
         (self._live.add if session.live else self._live.discard)(key)
-        self._forget_ended()
 
     def begin(self, event: Event) -> None:
         """Keep the definition of a run that began, or of its new plan."""
