@@ -134,7 +134,7 @@ class World:
         """The first answer to a call."""
         return (await self.answers([call_id], timeout_s))[call_id]
 
-    async def answers(self, call_ids: list[str], timeout_s: float = 20) -> dict[str, CallEnded]:
+    async def answers(self, call_ids: list[str], timeout_s: float = 60) -> dict[str, CallEnded]:
         async with asyncio.timeout(timeout_s):
             while True:
                 found = {outcome.call_id: outcome for outcome in reversed(await self.outcomes())}
