@@ -8,7 +8,7 @@ many messages and decides nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -180,7 +180,10 @@ def _answer(call: CallRun) -> CallEnded:
     )
 
 
-async def _read(settings: Settings, topic: str, see: Any, enough: Any) -> Counted:
+async def _read(
+    settings: Settings, topic: str, see: Callable[[Counted, Any], None], enough: Callable[[Counted], bool]
+) -> Counted:
+    """Read a topic from its beginning until it is enough; of each poll what is oldest comes first."""
     found = Counted()
     async with asyncio.timeout(TIMEOUT_S), _consumer(settings) as consumer:
         consumer.assign(_pairs(topic))

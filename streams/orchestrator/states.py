@@ -82,6 +82,14 @@ class States:
         spare = len(self._sessions) - len(self._live) - ENDED_KEPT
         if spare <= 0:
             return
-        ended = (key for key in self._sessions if key not in self._live and key not in self.changed)
+        ended = (key for key in self._sessions if key not in self._live and self._is_written(key))
         for key in [key for _, key in zip(range(spare), ended, strict=False)]:
             del self._sessions[key]
+
+    def _is_written(self, key: bytes) -> bool:
+        """Whether the table has this very state: one that is on its way there is not `changed` any more."""
+        session, stored = self._sessions[key], self._stored.get(key)
+        return stored is not None and (stored.epoch, stored.last_offset) == (
+            session.epoch,
+            session.last_offset,
+        )

@@ -130,7 +130,7 @@ class World:
             for record in records
         }
 
-    async def answer(self, call_id: str, timeout_s: float = 20) -> CallEnded:
+    async def answer(self, call_id: str, timeout_s: float = 60) -> CallEnded:
         """The first answer to a call."""
         return (await self.answers([call_id], timeout_s))[call_id]
 

@@ -153,3 +153,27 @@ def test_ended_sessions_are_forgotten_once_they_are_written_and_found_again(
     assert states.get(b"local/s1") is not None
     states.drop(b"local/s1", epoch=4)
     assert states.get(b"local/s1") is None
+
+
+def test_what_is_on_its_way_to_the_table_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is written behind goes in batches: after the first the table does not have the second's states."""
+    monkeypatch.setattr(states_module, "ENDED_KEPT", 0)
+    store: dict[bytes, bytes] = {}
+    states = States(3, PartitionTable(store, 3), {})
+    sessions = {}
+    for number in range(2):
+        session, began = started(f"s{number}")
+        store |= began.definitions
+        sessions[f"local/s{number}".encode()] = ended(session)
+    for key, session in sessions.items():
+        states.put(key, session)
+    states.changed.clear()
+    batches = [
+        {life_key(3, Life(key, session.epoch)): write_session(session, 1)}
+        for key, session in sessions.items()
+    ]
+    for batch in batches:
+        store |= batch
+        states.written(stored_among(dict(batch)))
+        assert {key: states.get(key) for key in sessions} == sessions
+    assert not states._sessions
