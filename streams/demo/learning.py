@@ -35,7 +35,8 @@ from pml.streams.threshold_overrides import chosen_context, publish_override
 
 # An agent thinks before it calls again; real ones for longer.
 THINKS_S = 0.5
-TRAINING_TIMEOUT_S = 300
+# Half a minute; where everything has to be compiled on a machine that is four times slower, many.
+TRAINING_TIMEOUT_S = 900
 # The first question makes a bridge import and load a model: seconds, where a machine is busy.
 ANSWER_TIMEOUT_S = 30
 WARM_UPS_MOST = 4
@@ -111,7 +112,7 @@ async def _trained(settings: Settings, plan: Plan, learner: str | None = None) -
     """The manifest of a model that `pml train` made.
 
     Raises:
-        TrainingFailed: it made none.
+        TrainingFailed: it made none, or not in time.
     """
     wanted = ("--learner", learner) if learner else ()
     command = [sys.executable, "-m", "pml.streams.cli", "train", "--no-promote", "--json"]
@@ -124,6 +125,10 @@ async def _trained(settings: Settings, plan: Plan, learner: str | None = None) -
     try:
         async with asyncio.timeout(TRAINING_TIMEOUT_S):
             output, errors = await process.communicate()
+    except TimeoutError:
+        raise TrainingFailed(
+            f"pml train did not end within {TRAINING_TIMEOUT_S} s: is the machine busy? Try again"
+        ) from None
     finally:
         if process.returncode is None:
             process.kill()

@@ -22,7 +22,7 @@ from pml.streams.demo.stage import Stage, load_workflows
 from pml.streams.settings import Settings
 
 # Two stacks start and stop.
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1_200)]
 CHECKOUT = Path(__file__).parent.parent.parent.parent
 COLUMNS = {
     *("name", "layers", "tasks", "wall_ms_plain", "wall_ms_speculative", "hits", "misses", "wasted"),
