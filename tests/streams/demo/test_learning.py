@@ -17,4 +17,4 @@ async def test_a_training_that_does_not_end_in_time_is_told_in_a_sentence(
 ) -> None:
     monkeypatch.setattr(learning, "TRAINING_TIMEOUT_S", 0)
     with pytest.raises(TrainingFailed, match="did not end within 0 s"):
-        await learning._trained(Settings.load(data_dir=tmp_path / "data"), Plan())
+        await learning._trained(Settings.load(data_dir=tmp_path / "data"), Plan(recorded=1, played=1))
