@@ -34,6 +34,8 @@ def main(words: Sequence[str]) -> int:
         report.add(result)
     report.seconds = time.perf_counter() - began
     found = hunt.hunt_all(wanted.mutants, wanted.jobs)
+    if wanted.rewrite:
+        hunt.keep(found)
     taken = branches(lambda: _play_each(range(wanted.branches))) if wanted.branches else []
     if wanted.json:
         told = report.as_dict() | {"mutants": [item.as_dict() for item in found]}
@@ -56,8 +58,12 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="play this one and print its trace")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument(
-        "--mutants", choices=["none", "quick", "all"], default="none", help="hunt mutants, too"
+        "--mutants",
+        choices=["none", "look", "all"],
+        default="none",
+        help="hunt all mutants, too; or look at them: first at the seeds that were kept",
     )
+    parser.add_argument("--rewrite", action="store_true", help="keep the seeds that found mutants")
     parser.add_argument("--branches", type=int, default=0, help="seeds to see the core's branches by, too")
     parser.add_argument("--json", action="store_true", help="for programs")
     return parser.parse_args(words)

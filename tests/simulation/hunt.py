@@ -1,9 +1,17 @@
-"""Hunting mutants: seeds are played with one rule broken until a check fails."""
+"""Hunting mutants: seeds are played with one rule broken until a check fails.
+
+A hunt plays a mutant's seeds in their order, and says how many it took. A look begins at the seed that a hunt
+kept (`found.json`): as sure to find it, since all the others follow, and twenty times as fast.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 from tests.simulation.mutant import Mutant, Patch, broken
@@ -12,8 +20,8 @@ from tests.simulation.play import play
 from tests.simulation.plays import PLOTS
 
 FIRST_SEED = 1_000
-QUICK = 60
-Which = Literal["none", "quick", "all"]
+FOUND = Path(__file__).with_name("found.json")
+Which = Literal["none", "look", "all"]
 
 
 @dataclass(frozen=True)
@@ -41,11 +49,11 @@ class Catch:
         return {**named, "seeds": self.seeds, "check": self.check}
 
 
-def hunt(mutant: Mutant) -> Catch:
-    """Play the mutant's plots in turn until it is found."""
+def hunt(mutant: Mutant, first: int = 1) -> Catch:
+    """Play the mutant's plots in turn until it is found: the seed number `first`, then from 1 on."""
     plots = [plot for plot in PLOTS if plot.name in mutant.plots]
     with broken(mutant):
-        for number in range(mutant.within):
+        for number in sorted(range(mutant.within), key=lambda number: number + 1 != first):
             result = play(FIRST_SEED + number, plot=plots[number % len(plots)])
             if result.violation is not None:
                 return Catch(mutant, number + 1, result.violation.check)
@@ -53,23 +61,32 @@ def hunt(mutant: Mutant) -> Catch:
 
 
 def hunt_all(which: Which, jobs: int) -> list[Catch]:
-    """Mutants in the order of the rules: all of them, or those that are found within a few seeds."""
-    wanted = [index for index, mutant in enumerate(MUTANTS) if _wanted(mutant, which)]
+    """All mutants in the order of the rules: hunted, or only looked at."""
+    wanted = range(0 if which == "none" else len(MUTANTS))
+    search = partial(_hunt_one, kept() if which == "look" else {})
     if jobs == 1 or not wanted:
-        return [hunt(MUTANTS[index]) for index in wanted]
+        return [search(index) for index in wanted]
     with ProcessPoolExecutor(jobs) as pool:
-        return list(pool.map(_hunt_one, wanted))
+        return list(pool.map(search, wanted))
 
 
-def _hunt_one(index: int) -> Catch:
-    catch = hunt(MUTANTS[index])
+def kept() -> dict[str, int]:
+    """The number of the seed that found a mutant, by its name, as the last hunt kept it."""
+    found: dict[str, int] = json.loads(FOUND.read_text())
+    return found
+
+
+def keep(found: list[Catch]) -> None:
+    """Let looks begin at what these hunts found."""
+    seeds = {item.mutant.name: item.seeds for item in found if item.seeds is not None}
+    FOUND.write_text(json.dumps(seeds, indent=2) + "\n")
+
+
+def _hunt_one(first: Mapping[str, int], index: int) -> Catch:
+    catch = hunt(MUTANTS[index], first.get(MUTANTS[index].name, 1))
     return replace(catch, mutant=replace(catch.mutant, patches=_nothing))
 
 
 def _nothing() -> list[Patch]:
     """What it breaks stays in the process that hunted it."""
     return []
-
-
-def _wanted(mutant: Mutant, which: Which) -> bool:
-    return which == "all" or (which == "quick" and mutant.within <= QUICK)
