@@ -66,7 +66,7 @@ MODELLED = "end_to_end"
 WIDE = 150
 BASELINE = SIDES[0]
 NOTHING = "nothing"
-SESSIONS, AT_ONCE, SEED = 40, 6, 1
+SESSIONS, AT_ONCE, SEED = 120, 6, 1
 # Until a question is answered for the first time, until the log has all events.
 ANSWERED_S, TOLD_S = 120.0, 60.0
 POLL_S = 0.2
@@ -172,15 +172,21 @@ def _told(error: Exception) -> BaseException:
 async def measure(plan: Plan, play: Play, thresholds: Mapping[str, float]) -> dict[str, Any]:
     """All stacks beside each other, so that whatever others take is taken from each; then the clock.
 
+    Sessions in which the same call gives different results are played one after the other.
+
     Raises:
         CallFailed: tools are not offered, a call fails, or nothing is ever predicted.
     """
     clock: dict[str, tuple[str, Account]] = {}
     calls = [play.calls(session) for session in play.sessions]
     async with _sides(plan, play, thresholds) as sides:
-        plan.say(f"playing {len(play.sessions)} sessions on {len(sides)} stacks")
-        accounts = await asyncio.gather(*(_played(side, play) for side in sides.values()))
-        came = dict(zip(sides, accounts, strict=True))
+        came = dict.fromkeys(sides, Account.total([]))
+        for number, part in enumerate(parts := play.parts, 1):
+            sessions = f"{len(part.sessions)} of {len(play.sessions)} sessions"
+            plan.say(f"playing {sessions} on {len(sides)} stacks, part {number} of {len(parts)}")
+            _record(plan.folder, part)
+            accounts = await asyncio.gather(*(_played(side, part) for side in sides.values()))
+            came = {name: Account.total([came[name], new]) for name, new in zip(sides, accounts, strict=True)}
         for name in SIDES:
             trained = sides[name].trained
             assert trained is not None
@@ -227,7 +233,7 @@ async def _sides(plan: Plan, play: Play, thresholds: Mapping[str, float]) -> Asy
 
 def _settings(folder: Path, play: Play) -> Settings:
     """One server with the recorded tools; what it reads any write may change."""
-    (folder / "recorded.json").write_bytes(server_file(play))
+    _record(folder, play.parts[0])
     server = {
         "command": sys.executable,
         "args": ["-m", "benchmarks.servers.recorded", str(folder / "recorded.json")],
@@ -250,6 +256,13 @@ def _settings(folder: Path, play: Play) -> Settings:
             learning={"drift": "off"},
         )
     )
+
+
+def _record(folder: Path, part: Play) -> None:
+    """Let the servers give the results of these sessions from now on."""
+    written = folder / "recorded.next.json"
+    written.write_bytes(server_file(part))
+    written.replace(folder / "recorded.json")
 
 
 def _trained(settings: Settings, play: Play, known: Known, learner: str | None = None) -> Trained:

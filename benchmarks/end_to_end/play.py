@@ -39,6 +39,21 @@ class Session:
         """What each call's result is kept under."""
         return tuple(key_of(each.name, each.arguments) for each in self.made)
 
+    @property
+    def results(self) -> dict[bytes, bytes]:
+        """What its calls give, by what they are kept under."""
+        return dict(self._given)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether no call in it gives one result and then another."""
+        return len(self.results) == len(set(self._given))
+
+    @property
+    def _given(self) -> list[tuple[bytes, bytes]]:
+        given_back = (orjson.dumps(each.result, option=orjson.OPT_SORT_KEYS) for each in self.made)
+        return list(zip(self.keys, given_back, strict=True))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Play:
@@ -52,6 +67,26 @@ class Play:
     descriptions: dict[str, str]
     learned_of: Sequence[KnownSession]
     seed: int
+
+    @property
+    def parts(self) -> list[Play]:
+        """What can be played at a time: sessions in which the same call gives the same result.
+
+        A server knows neither sessions nor what was called before. Each session is in the first part that it
+        agrees with.
+        """
+        results: list[dict[bytes, bytes]] = []
+        sessions: list[list[Session]] = []
+        for session in self.sessions:
+            own = session.results
+            agreeing = (number for number, known in enumerate(results) if _agree(known, own))
+            place = next(agreeing, len(results))
+            if place == len(results):
+                results.append({})
+                sessions.append([])
+            results[place] |= own
+            sessions[place].append(session)
+        return [replace(self, sessions=each) for each in sessions]
 
     def calls(self, session: Session) -> tuple[Call, ...]:
         """The session as the clock plays it."""
@@ -70,8 +105,9 @@ def play_of(folder: Path, name: str, seed: int, most: int) -> Play:
     fold = folds(recorded(folder, WAYS[name].folder).sessions.traces.groups, FOLDS, seed)
     tools = {each.name for past in data.sessions for each in past} | data.schemas.keys()
     rows = np.flatnonzero(fold == 0).tolist()
+    sessions = (_session(known, row) for row in rows if _complete(known, row))
     return Play(
-        sessions=_agreeing([_session(known, row) for row in rows if _complete(known, row)])[:most],
+        sessions=[session for session in sessions if session.agrees][:most],
         reads={tool: known.safe(tool) for tool in sorted(tools)},
         schemas={tool: data.schemas.get(tool) for tool in sorted(tools)},
         descriptions={tool["tool_id"]: tool.get("description") or "" for tool in told},
@@ -106,19 +142,8 @@ def _known(known: Recorded, row: int) -> KnownSession:
     return KnownSession(tuple(made), ("", *texts[1:]), row, (f"s{row}", 0), end)
 
 
-def _agreeing(sessions: Sequence[Session]) -> list[Session]:
-    """Those whose calls give what the same calls gave before, in others and in the same: a server knows
-    neither sessions nor what was called before."""
-    results: dict[bytes, bytes] = {}
-    found = []
-    for session in sessions:
-        given_back = [orjson.dumps(each.result, option=orjson.OPT_SORT_KEYS) for each in session.made]
-        told = {*zip(session.keys, given_back, strict=True)}
-        own = dict(told)
-        if len(own) == len(told) and all(results.get(key, value) == value for key, value in told):
-            results |= own
-            found.append(session)
-    return found
+def _agree(known: dict[bytes, bytes], own: dict[bytes, bytes]) -> bool:
+    return all(known.get(key, value) == value for key, value in own.items())
 
 
 def server_file(play: Play) -> bytes:

@@ -4,6 +4,7 @@
 
 FILE is what `benchmarks.end_to_end.live` writes: the tools, and for each call its result and its time. A call
 that nobody recorded, because it was foreseen wrongly, takes a time that is drawn for it, and gives nothing.
+Where FILE is replaced, what comes after that gets the results of the new one.
 """
 
 from __future__ import annotations
@@ -35,8 +36,25 @@ def tool(told: dict[str, Any]) -> types.Tool:
     )
 
 
-async def serve(recorded: dict[str, Any]) -> None:
+class Recording:
+    """What the file says now."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read_of, self._told = 0, dict[str, Any]()
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """Read again where another file took its place."""
+        found = self._path.stat().st_ino
+        if found != self._read_of:
+            self._read_of, self._told = found, orjson.loads(self._path.read_bytes())
+        return self._told
+
+
+async def serve(recording: Recording) -> None:
     """Until standard input ends."""
+    recorded = recording.told
     tools = [tool(each) for each in recorded["tools"]]
 
     async def list_tools(context: Any, parameters: Any) -> types.ListToolsResult:
@@ -45,7 +63,7 @@ async def serve(recorded: dict[str, Any]) -> None:
     async def call_tool(context: Any, parameters: types.CallToolRequestParams) -> types.CallToolResult:
         key = key_of(parameters.name, parameters.arguments or {})
         await asyncio.sleep(drawn_s(recorded["seed"], key, recorded["median_s"]))
-        given = recorded["results"].get(key.decode(), {})
+        given = recording.told["results"].get(key.decode(), {})
         return types.CallToolResult(content=[], structured_content=given)
 
     server = Server("recorded", on_list_tools=list_tools, on_call_tool=call_tool)
@@ -54,4 +72,4 @@ async def serve(recorded: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(serve(orjson.loads(Path(sys.argv[1]).read_bytes())))
+    uvloop.run(serve(Recording(Path(sys.argv[1]))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -22,6 +23,7 @@ def play(tmp_path: Path) -> Play:
     """Of twenty sessions; the first call of each is the same and gives another result."""
     rows = [row(number, TOOLS, intent=f"plan {number % 7}") for number in range(20)]
     for number, each in enumerate(rows):
+        each["tasks"][0]["output"] = {"id": number}
         each["tasks"][1]["arguments"] = {"x": {"type": "literal", "value": number}}
     written(tmp_path, "nestful", rows, TOOLS)
     return play_of(tmp_path, "nestful", 1, 10)
@@ -39,11 +41,21 @@ def test_sessions_are_played_that_the_model_does_not_know(play: Play) -> None:
         assert all(1 <= call.thought_s <= 3 for call in play.calls(session))
 
 
-def test_a_call_has_one_result_for_all(play: Play) -> None:
-    results: dict[bytes, object] = {}
-    for session in play.sessions:
-        for each in session.made:
-            assert results.setdefault(key_of(each.name, each.arguments), given(each)) == given(each)
+def test_a_call_has_one_result_for_all_that_are_played_at_a_time(play: Play) -> None:
+    assert len(play.parts) > 1
+    for part in play.parts:
+        results: dict[bytes, object] = {}
+        for session in part.sessions:
+            for each in session.made:
+                assert results.setdefault(key_of(each.name, each.arguments), given(each)) == given(each)
+
+
+def test_each_session_is_in_one_part_and_the_first_in_the_first(play: Play) -> None:
+    played = [session.name for part in play.parts for session in part.sessions]
+    assert sorted(played) == sorted(session.name for session in play.sessions)
+    assert played[0] == play.sessions[0].name
+    others = [replace(part, sessions=[*part.sessions, play.parts[0].sessions[0]]) for part in play.parts[1:]]
+    assert all(len(each.parts) == 2 for each in others), "who agrees with a part is in an earlier one"
 
 
 async def test_a_server_gives_what_was_recorded(play: Play, tmp_path: Path) -> None:
@@ -58,11 +70,17 @@ async def test_a_server_gives_what_was_recorded(play: Play, tmp_path: Path) -> N
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         known = await client.call_tool("look_up", {"name": "ada"})
         unknown = await client.call_tool("look_up", {"name": "nobody"})
+        told["results"][key_of("look_up", {"name": "ada"}).decode()] = {"id": 8}
+        other = tmp_path / "other.json"
+        other.write_bytes(orjson.dumps(told | {"median_s": 0.0}))
+        other.replace(quick)
+        anew = await client.call_tool("look_up", {"name": "ada"})
     assert tools.keys() == set(TOOLS)
     assert {
         name: bool(tool.annotations and tool.annotations.read_only_hint) for name, tool in tools.items()
     } == play.reads
     assert (known.structured_content, unknown.structured_content) == ({"id": 7}, {})
+    assert anew.structured_content == {"id": 8}
 
 
 @pytest.mark.parametrize(("second", "played"), [({"id": 2}, False), ({"id": 1}, True)])
