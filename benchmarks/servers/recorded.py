@@ -41,12 +41,13 @@ class Recording:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._read_of, self._told = 0, dict[str, Any]()
+        self._read_of, self._told = (0, 0), dict[str, Any]()
 
     @property
     def told(self) -> dict[str, Any]:
         """Read again where another file took its place."""
-        found = self._path.stat().st_ino
+        about = self._path.stat()
+        found = (about.st_ino, about.st_mtime_ns)
         if found != self._read_of:
             self._read_of, self._told = found, orjson.loads(self._path.read_bytes())
         return self._told

@@ -34,7 +34,7 @@ def main(words: Sequence[str]) -> int:
         report.add(result)
     report.seconds = time.perf_counter() - began
     found = hunt.hunt_all(wanted.mutants, wanted.jobs)
-    if wanted.rewrite:
+    if wanted.rewrite and found:
         hunt.keep(found)
     taken = branches(lambda: _play_each(range(wanted.branches))) if wanted.branches else []
     if wanted.json:

@@ -19,6 +19,11 @@ def test_mutants_are_found() -> None:
     assert [mutant["name"] for mutant in report["mutants"] if mutant["seeds"] is None] == []
 
 
+def test_each_mutant_has_a_seed_that_found_it() -> None:
+    assert hunt.kept().keys() == {mutant.name for mutant in MUTANTS}
+    assert all(1 <= hunt.kept()[mutant.name] <= mutant.within for mutant in MUTANTS)
+
+
 def test_a_look_plays_the_seed_that_was_kept_and_then_all_others() -> None:
     nothing_broken = replace(MUTANTS[0], within=4, patches=list)
     played: list[int] = []
