@@ -118,7 +118,7 @@ async def run_roles(settings: Settings, names: Sequence[str], stop: asyncio.Even
     """Run these roles until `stop` is set or one fails; then all others are stopped as well."""
     await ensure_topics(settings)
     for name in names:
-        await _ensure_table(settings, name)
+        await ensure_table(settings, name)
     endpoint = serve(settings.metrics.port)
     try:
         healths = {name: Health(settings.data_dir, name) for name in names}
@@ -143,7 +143,12 @@ def load_role(name: str) -> Callable[[Settings, Health], Role]:
     return role
 
 
-async def _ensure_table(settings: Settings, role: str) -> None:
+async def ensure_table(settings: Settings, role: str) -> None:
+    """Create the changelog of a role's table where it is missing; not every role has a table.
+
+    Raises:
+        BrokerUnavailable, ConfigurationError: as `ensure_topics`.
+    """
     if role in TABLES:
         table, configs = TABLES[role]
         await ensure_changelog(settings, f"{settings.group(role)}-{table}-changelog", _loaded(configs))

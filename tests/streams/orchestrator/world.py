@@ -28,6 +28,7 @@ from pml.streams.log.reader import counted, counted_event
 from pml.streams.orchestrator.role import Orchestrator
 from pml.streams.settings import Settings
 from pml.streams.topics import ensure_topics
+from pml.streams.worker import ensure_table
 from tests.processors.session_world import catalog
 
 # A hang of ours ends a role after 60 s; a machine that is only slow may take longer than that.
@@ -251,6 +252,7 @@ class Running:
         self.task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
+        await ensure_table(self._settings, "orchestrator")
         self.task = asyncio.create_task(self.role.run(self._stop))
 
         async def ready() -> bool:

@@ -23,9 +23,9 @@ from pml.streams.log.append import Outgoing
 from pml.streams.log.reader import event_headers
 from pml.streams.projections.reader import MetricsReport, read_metrics
 from pml.streams.projections.role import Metrics
-from pml.streams.projections.table import CHANGELOG, changelog_topic
 from pml.streams.settings import Settings
-from pml.streams.topics import ensure_changelog, ensure_topics
+from pml.streams.topics import ensure_topics
+from pml.streams.worker import ensure_table
 from tests.fixtures.commands import Command, start_role
 from tests.log_writer import (
     LogWriter,
@@ -62,7 +62,7 @@ async def settings(kafka: str, tmp_path: Path) -> Settings:
         },
     )
     await ensure_topics(settings)
-    await ensure_changelog(settings, changelog_topic(settings), CHANGELOG)
+    await ensure_table(settings, "metrics")
     return settings
 
 

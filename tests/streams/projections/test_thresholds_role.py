@@ -31,14 +31,14 @@ from pml.streams.projections.thresholds.reader import (
     read_thresholds,
 )
 from pml.streams.projections.thresholds.role import Thresholds
-from pml.streams.projections.thresholds.table import CHANGELOG, changelog_topic
 from pml.streams.replay.lessons import LessonsReplay
 from pml.streams.replay.parts import lessons_compared, read_lessons
 from pml.streams.replay.play import Folds, ReplayReport, merged, replay
 from pml.streams.replay.sessions import SessionsReplay
 from pml.streams.replay.sources import read_log, topic_spans
 from pml.streams.settings import Settings
-from pml.streams.topics import ensure_changelog, ensure_topics
+from pml.streams.topics import ensure_topics
+from pml.streams.worker import ensure_table
 from tests.fixtures.commands import Command, start_role
 from tests.log_writer import LogWriter, run_completed, speculation_ended
 from tests.streams.learning.kept_models import FIRST, SECOND, keep, serving
@@ -80,7 +80,7 @@ async def settings(kafka: str, tmp_path: Path) -> Settings:
         },
     )
     await ensure_topics(settings)
-    await ensure_changelog(settings, changelog_topic(settings), CHANGELOG)
+    await ensure_table(settings, "thresholds")
     return settings
 
 
