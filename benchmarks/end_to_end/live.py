@@ -172,21 +172,13 @@ def _told(error: Exception) -> BaseException:
 async def measure(plan: Plan, play: Play, thresholds: Mapping[str, float]) -> dict[str, Any]:
     """All stacks beside each other, so that whatever others take is taken from each; then the clock.
 
-    Sessions in which the same call gives different results are played one after the other.
-
     Raises:
         CallFailed: tools are not offered, a call fails, or nothing is ever predicted.
     """
     clock: dict[str, tuple[str, Account]] = {}
     calls = [play.calls(session) for session in play.sessions]
     async with _sides(plan, play, thresholds) as sides:
-        came = dict.fromkeys(sides, Account.total([]))
-        for number, part in enumerate(parts := play.parts, 1):
-            sessions = f"{len(part.sessions)} of {len(play.sessions)} sessions"
-            plan.say(f"playing {sessions} on {len(sides)} stacks, part {number} of {len(parts)}")
-            _record(plan.folder, part)
-            accounts = await asyncio.gather(*(_played(side, part) for side in sides.values()))
-            came = {name: Account.total([came[name], new]) for name, new in zip(sides, accounts, strict=True)}
+        came = await _came(plan, play, sides)
         for name in SIDES:
             trained = sides[name].trained
             assert trained is not None
@@ -196,6 +188,18 @@ async def measure(plan: Plan, play: Play, thresholds: Mapping[str, float]) -> di
             clock[name] = (trained.manifest["serves"], Account.total(told))
     off, best = Account.total(map(unpredicted, calls)), Account.total(map(oracle, calls))
     return row_of(play, thresholds, came, clock, (off, best))
+
+
+async def _came(plan: Plan, play: Play, sides: Mapping[str, Side]) -> dict[str, Account]:
+    """What came of each side; sessions whose same calls give different results are played in turn."""
+    walls_s = dict.fromkeys(sides, 0.0)
+    for number, part in enumerate(parts := play.parts, 1):
+        sessions = f"{len(part.sessions)} of {len(play.sessions)} sessions"
+        plan.say(f"playing {sessions} on {len(sides)} stacks, part {number} of {len(parts)}")
+        _record(plan.folder, part)
+        took_s = await asyncio.gather(*(_played(side, part) for side in sides.values()))
+        walls_s = {name: walls_s[name] + new for name, new in zip(sides, took_s, strict=True)}
+    return {name: (await _ended(side.settings, play)).account(walls_s[name]) for name, side in sides.items()}
 
 
 @asynccontextmanager
@@ -309,8 +313,8 @@ async def _by_a_model(made: EventConsumer) -> None:
             return
 
 
-async def _played(side: Side, play: Play) -> Account:
-    """All sessions, a few at a time, and what the log says of them."""
+async def _played(side: Side, play: Play) -> float:
+    """Seconds of all sessions together; they are played a few at a time."""
     names, waiting, walls_s = _offered(play), iter(play.sessions), []
 
     async def agent() -> None:
@@ -319,7 +323,7 @@ async def _played(side: Side, play: Play) -> Account:
     async with EventConsumer(side.settings, start="end", types=("run.completed", "internal.ended")) as events:
         await asyncio.gather(*(agent() for _ in range(AT_ONCE)))
         await _settled(events, play, asked=side.trained is not None)
-    return (await _ended(side.settings, play)).account(sum(walls_s))
+    return sum(walls_s)
 
 
 async def _ended(settings: Settings, play: Play) -> EarlyCalls:

@@ -35,7 +35,7 @@ from pml.streams.threshold_overrides import chosen_context, publish_override
 
 # An agent thinks before it calls again; real ones for longer.
 THINKS_S = 0.5
-# Half a minute; where everything has to be compiled on a machine that is four times slower, many.
+# Half a minute; several minutes where everything has to be compiled on a machine that is slow or busy.
 TRAINING_TIMEOUT_S = 900
 # The first question makes a bridge import and load a model: seconds, where a machine is busy.
 ANSWER_TIMEOUT_S = 30

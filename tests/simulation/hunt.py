@@ -1,7 +1,7 @@
 """Hunting mutants: seeds are played with one rule broken until a check fails.
 
 A hunt plays a mutant's seeds in their order, and says how many it took. A look begins at the seed that a hunt
-kept (`found.json`): as sure to find it, since all the others follow, and twenty times as fast.
+kept (`found.json`): as sure to find it, since all the others follow, and mostly at once.
 """
 
 from __future__ import annotations
