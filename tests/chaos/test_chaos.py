@@ -23,9 +23,9 @@ from tests.chaos.verdict import ENDS, judge_runs
 from tests.simulation.tools import Toolbox
 
 SECONDS = 40
-# It takes a minute and a half, three on a busy machine; what does not settle is waited for until then.
-TIMEOUT_S = 600
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(TIMEOUT_S)]
+# It takes a minute and a half; a machine that is slow or busy several times that.
+TIMEOUT_S = 1_500
+pytestmark = [pytest.mark.integration]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pytest_asyncio
 from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.streams.local.kafka import EmbeddedKafka
 from pml.streams.threshold_overrides import chosen_context, publish_override
-from tests.drills.workshop import Workshop, drill_settings
+from tests.drills.workshop import SHORT, Workshop, drill_settings
 from tests.fixtures.store import start_embedded
 
 # Low, so that much of what is predicted is in flight where a role dies; some of it in vain.
@@ -21,13 +21,16 @@ SURE_ENOUGH = 0.3
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def workshop(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Workshop]:
-    """A stack for the drills of one module."""
+async def workshop(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> AsyncIterator[Workshop]:
+    """A stack for the drills of one module; it may name its `TIMEOUTS`."""
+    timeouts = getattr(request.module, "TIMEOUTS", SHORT)
     folder: Path = tmp_path_factory.mktemp("drill")
     store = await asyncio.to_thread(start_embedded, folder)
     async with EmbeddedKafka(folder) as broker:
         settings = drill_settings(
-            folder, broker.bootstrap_servers, store.url, f"drill-{uuid.uuid4().hex[:8]}"
+            folder, broker.bootstrap_servers, store.url, f"drill-{uuid.uuid4().hex[:8]}", timeouts
         )
         found = Workshop(settings, broker, store, folder)
         try:

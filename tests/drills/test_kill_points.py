@@ -21,7 +21,7 @@ ROUNDS = int(os.environ.get("PML_DRILL_ROUNDS", "1"))
 STREAMS = Path(__file__).parent.parent.parent / "streams"
 NAMED = re.compile(r'crash_point\("([a-z_.]+)"\)')
 
-pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 
 def named_points() -> list[str]:

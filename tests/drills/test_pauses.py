@@ -13,6 +13,7 @@ from pml.schemas.codec import decode_event
 from pml.streams.log.reader import counted
 from tests.drills.verdict import read_topic, verdict
 from tests.drills.workshop import SESSION_TIMEOUT_S, Workshop, until
+from tests.fixtures.patience import PATIENCE_S
 from tests.fixtures.store import start_embedded
 
 ROUNDS = int(os.environ.get("PML_DRILL_ROUNDS", "1"))
@@ -24,7 +25,6 @@ SINK_GROWTH_MAX_MB = 200
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(STORE_AWAY_S + 300),
 ]
 
 
@@ -63,7 +63,7 @@ async def _held_in_peace(workshop: Workshop, pid: int) -> dict[int, int]:
 
 async def _until_taken(workshop: Workshop, held: dict[int, int]) -> None:
     """Wait until somebody else has taken every partition that the paused one held."""
-    give_up = time.monotonic() + 60
+    give_up = time.monotonic() + PATIENCE_S
     while left := await _still_held(workshop, held):
         assert time.monotonic() < give_up, f"nobody took the partitions {left} of the paused owner"
         await asyncio.sleep(0.2)

@@ -17,10 +17,9 @@ from pml.schemas.events import Event
 from pml.streams.client import IntentProducer
 from tests.drills.verdict import read_topic
 from tests.drills.workshop import PERMISSIONS, Workshop, lines
+from tests.fixtures.patience import PATIENCE_S
 
-pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
-# The deadline of the write (8 + 3 + 5 s), a second, and what two busy cores add.
-PATIENCE_S = 90.0
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 VERIFY = {"tool": "ledger:added", "arguments": {"name": "{name}"}, "done": "result.added", "after_s": 1}
 WRITE_AND_LOOK: dict[str, Any] = {
     "name": "write-and-look",

@@ -21,11 +21,9 @@ from pml.streams.connection import client_options, store_url
 from pml.streams.log.reader import counted
 from tests.drills.tally import ENDS
 from tests.drills.workshop import Workshop, lines
+from tests.fixtures.patience import PATIENCE_S
 
-# The longest wait of a drill is a task's own deadline: 8 s in a queue, 3 s of time-out, 5 s of grace.
-END_TIMEOUT_S = 90.0
 OFFSET_MAX = 2**62
-STORE_TIMEOUT_S = 60.0
 POLL_S = 0.2
 # What views make of events, and where an event lies in the log.
 DERIVED = ("runs_raw", "tasks_raw", "speculations_raw")
@@ -105,7 +103,7 @@ def is_foreseen(event: Event) -> bool:
 
 async def until_foreseen(workshop: Workshop) -> None:
     """Wait until a call began because it was predicted: enough sessions went one way, and are counted."""
-    give_up = time.monotonic() + END_TIMEOUT_S
+    give_up = time.monotonic() + PATIENCE_S
     positions: dict[int, int] = {}
     while True:
         records = await read_topic(workshop, workshop.settings.topics.events, since=positions)
@@ -154,7 +152,7 @@ async def _read_on(workshop: Workshop, topic: str) -> list[Any]:
 
 async def _settled_log(workshop: Workshop, wanted: set[str]) -> list[Any]:
     """What is new in the log, once these runs have ended in it."""
-    give_up = time.monotonic() + END_TIMEOUT_S
+    give_up = time.monotonic() + PATIENCE_S
     found: list[Any] = []
     while wanted:
         new = await _read_on(workshop, workshop.settings.topics.events)
@@ -251,7 +249,7 @@ async def check_store(
     how many there are up to there. What is written meanwhile, as when an early result expires, is left to the
     next verdict.
     """
-    give_up = time.monotonic() + STORE_TIMEOUT_S
+    give_up = time.monotonic() + PATIENCE_S
     new, all_ = _between(since or {}, until or {}), _between({}, until or {})
     while len(stored := await asyncio.to_thread(_stored, workshop, new)) < len(wanted):
         text = f"ClickHouse has {len(stored)} of {len(wanted)} events"

@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import Any
@@ -30,14 +31,15 @@ from pml.streams.settings import Settings
 from pml.streams.topics import ensure_topics
 from tests.drills.tally import Tally
 from tests.fixtures.commands import Command, start_role
+from tests.fixtures.patience import PATIENCE_S
 from tests.fixtures.settings import folder_settings
 from tests.fixtures.store import EmbeddedServer
 
 ROLES = ("orchestrator", "bridge", "sink")
 STARTED = (*ROLES, "metrics")
 SERVER = Path(__file__).parent.parent / "servers" / "ledger_server.py"
-# A role starts in two seconds and takes over in another; two busy cores take several times that.
-READY_TIMEOUT_S = 60.0
+# What a part that died had in hand is given up soon, so that its run ends.
+SHORT = {"task_s": 3, "queue_s": 8}
 # Sessions of drills are noticed as gone after this, not after the ten seconds of a release.
 SESSION_TIMEOUT_S = 3
 POLL_S = 0.02
@@ -74,6 +76,9 @@ WORKFLOW = {
 # So many sessions take turns that there is time for it.
 TURNS = (("look", "x"), ("read_slowly", "y"), ("look", "z"), ("add", None))
 AT_ONCE = 4
+# So many runs of each kind come quickly, for a part to die among; the others slower: they find work after it,
+# and no heap of it on a machine that takes a minute to start a part.
+SOON, LATER = 12, 4
 
 
 def turn_of(number: int) -> tuple[str, dict[str, Any]]:
@@ -85,8 +90,10 @@ def turn_of(number: int) -> tuple[str, dict[str, Any]]:
     return f"turns-{block}-{at}", {"name": "turn", "options": {"timeout_s": 60}, "tasks": [task]}
 
 
-def drill_settings(folder: Path, kafka: str, store: str, prefix: str) -> Settings:
-    """Settings of one drill: topics and tables of its own, short time-outs."""
+def drill_settings(
+    folder: Path, kafka: str, store: str, prefix: str, timeouts: Mapping[str, float] = SHORT
+) -> Settings:
+    """Settings of one drill: topics and tables of its own."""
     server = {"command": sys.executable, "args": [str(SERVER), str(folder / "ledger.jsonl")]}
     (folder / "mcp-servers.yaml").write_bytes(orjson.dumps({"mcpServers": {"ledger": server}}))
     (folder / "mcp-permissions.yaml").write_bytes(orjson.dumps({"version": 1, **PERMISSIONS}))
@@ -97,7 +104,7 @@ def drill_settings(folder: Path, kafka: str, store: str, prefix: str) -> Setting
         prefix,
         session_timeout_s=SESSION_TIMEOUT_S,
         clickhouse={"url": store, "database": prefix.replace("-", "_")},
-        timeouts={"task_s": 3, "queue_s": 8},
+        timeouts=dict(timeouts),
         speculation={"predictions": "on"},
     )
 
@@ -179,9 +186,9 @@ class Workshop:
                 record.pid == pid and record.state == "ready" for record in read_all(self.settings.data_dir)
             )
 
-        await until(ready, READY_TIMEOUT_S, f"{role or name} is not ready")
+        await until(ready, PATIENCE_S, f"{role or name} is not ready")
 
-    async def until_dead(self, name: str, timeout_s: float = READY_TIMEOUT_S) -> int:
+    async def until_dead(self, name: str, timeout_s: float = PATIENCE_S) -> int:
         """Wait until a process has ended; its exit code."""
         await until(lambda: self._roles[name].poll() is not None, timeout_s, f"{name} lives on")
         return int(self._roles[name].returncode)
@@ -263,13 +270,15 @@ class Workshop:
     async def work(self, per_second: float = 2.0) -> AsyncIterator[None]:
         """Runs keep coming while the block runs, in sessions of their own; the last ones come after it.
 
+        Quickly at first, slower when there were some.
+
         With each comes a turn of a longer session, in which what follows is predicted.
         """
         stop = asyncio.Event()
         before = len(self.submissions)
         coming = asyncio.create_task(self._submit(1 / per_second, stop))
         try:
-            await until(lambda: len(self.submissions) > before + 2, READY_TIMEOUT_S, "no work comes")
+            await until(lambda: len(self.submissions) > before + 2, PATIENCE_S, "no work comes")
             yield
         finally:
             stop.set()
@@ -277,7 +286,7 @@ class Workshop:
 
     async def _submit(self, every_s: float, stop: asyncio.Event) -> None:
         async with IntentProducer(self.settings) as producer:
-            while True:
+            for round_ in count():
                 last = stop.is_set()
                 number = len(self.submissions)
                 self.submissions.append(
@@ -288,7 +297,7 @@ class Workshop:
                 self.submissions.append(await producer.start_run(turn, session_id=session))
                 if last:
                     return
-                await _wait(stop, every_s)
+                await _wait(stop, every_s if round_ < SOON else every_s * LATER)
 
     async def _start_run(self, producer: IntentProducer) -> Submission:
         """Ask for a run until Kafka has taken it, each time by the same ids: it is obeyed once."""
@@ -305,7 +314,7 @@ class Workshop:
 
 def _end(process: Command) -> None:
     try:
-        process.wait(20)
+        process.wait(PATIENCE_S)
     except TimeoutExpired:
         process.kill()
         process.wait()

@@ -8,10 +8,9 @@ import pytest
 
 from tests.simulation import hunt
 from tests.simulation.mutants import MUTANTS
-from tests.simulation.test_simulation import TIMEOUT_S, simulate
+from tests.simulation.test_simulation import simulate
 
 
-@pytest.mark.timeout(TIMEOUT_S)
 def test_mutants_are_found() -> None:
     report = simulate("--seeds", "0", "--mutants", "look")
     assert [mutant["name"] for mutant in report["mutants"]] == [mutant.name for mutant in MUTANTS]

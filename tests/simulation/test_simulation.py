@@ -14,7 +14,7 @@ import pytest
 SEEDS = 120
 BLOCKS = 3
 # A block takes 20 s of one core; a machine that does other things needs longer.
-TIMEOUT_S = 900
+TIMEOUT_S = 1_700
 ROOT = Path(__file__).parents[2]
 
 
@@ -34,7 +34,6 @@ def simulate(*words: str, order: str = "0") -> dict[str, Any]:
     return report
 
 
-@pytest.mark.timeout(TIMEOUT_S)
 @pytest.mark.parametrize("block", range(BLOCKS))
 def test_every_promise_holds(block: int) -> None:
     count = SEEDS // BLOCKS
@@ -45,7 +44,6 @@ def test_every_promise_holds(block: int) -> None:
     assert len(report["checks"]) >= 40
 
 
-@pytest.mark.timeout(TIMEOUT_S)
 def test_a_seed_plays_the_same_every_time_and_in_every_process() -> None:
     first, second = (simulate("--seeds", "12", "--begin", "20", order=order) for order in ("0", "5"))
     for report in (first, second):

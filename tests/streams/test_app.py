@@ -40,6 +40,7 @@ from pml.streams.app import (
 )
 from pml.streams.long_polls import LongPolls
 from pml.streams.settings import Settings
+from tests.fixtures.patience import PATIENCE_S
 
 
 def names(function: Any) -> list[str]:
@@ -245,7 +246,7 @@ async def test_what_is_fetched_before_the_seek_is_acknowledged_is_kept(
     monkeypatch.setattr(consumer._thread, "seek_wait", seek_wait)
     await consumer.perform_seek()
     ready.rebalancing = False
-    await asyncio.wait_for(asyncio.gather(*tasks), 5)
+    await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE_S)
     assert delivered == [after]
 
 
@@ -371,7 +372,7 @@ async def test_a_failed_app_is_left_in_time_and_its_failure_told(
     app: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chunk_app, "LEAVE_TIMEOUT_S", 0.05)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         with pytest.raises(RuntimeError, match="lost"):
             await run_app(app, asyncio.Event(), failed("lost"))
     assert app.stopped == (app.stop_s == 0 and app.error is None)

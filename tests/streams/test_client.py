@@ -39,6 +39,7 @@ from pml.streams.log.append import Outgoing
 from pml.streams.log.reader import event_headers
 from pml.streams.settings import Settings
 from pml.streams.topics import ensure_topics
+from tests.fixtures.patience import PATIENCE_S
 from tests.log_writer import (
     LogWriter,
     command_attached,
@@ -48,8 +49,7 @@ from tests.log_writer import (
     task_started,
 )
 
-# A machine that runs several suites at once is slow, not wrong.
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration]
 WORKFLOW = {"name": "notes", "tasks": [{"id": "n1", "tool": "git:git_log", "arguments": {"max_count": 3}}]}
 
 
@@ -91,7 +91,7 @@ async def read_record(settings: Settings, submission: Submission) -> Any:
 
 async def collect(events: EventConsumer, count: int) -> list[Event]:
     found: list[Event] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         async for event in events:
             found.append(event)
             if len(found) == count:
@@ -288,7 +288,7 @@ async def test_waiting_ends_with_the_run_and_sums_it_up(
     settings: Settings, producer: IntentProducer, log: LogWriter
 ) -> None:
     submission = await producer.start_run(WORKFLOW)
-    waiting = asyncio.create_task(wait_for_run(settings, submission, timeout_s=20))
+    waiting = asyncio.create_task(wait_for_run(settings, submission, timeout_s=PATIENCE_S))
     cause = answers(settings, submission)
     error = {"code": "TOOL_ERROR", "type": "NOT_FOUND", "message": "no such file"}
     failed = TaskFailed.model_validate(
@@ -318,7 +318,7 @@ async def test_an_attached_command_is_answered_with_the_run_that_was_there(
     again = await producer.start_run(WORKFLOW, run_id=first.run_id)
     seen: list[str] = []
     waiting = asyncio.create_task(
-        wait_for_run(settings, again, timeout_s=20, on_event=lambda event: seen.append(event.type))
+        wait_for_run(settings, again, timeout_s=PATIENCE_S, on_event=lambda event: seen.append(event.type))
     )
     await log.write(
         first.session_id, command_attached("completed"), run_id=first.run_id, cause=answers(settings, again)
@@ -343,7 +343,7 @@ async def test_a_rejected_command_is_the_error_of_its_answer(
     rejected = CommandRejected(command_type="run.start", error=answer)
     await log.write(submission.session_id, rejected, cause=answers(settings, submission))
     with pytest.raises(Refused, match="waits for itself") as refusal:
-        await wait_for_run(settings, submission, timeout_s=20)
+        await wait_for_run(settings, submission, timeout_s=PATIENCE_S)
     assert refusal.value.code == "CYCLE"
     assert refusal.value.details == {"tasks": ["n1"]}
 
@@ -362,7 +362,7 @@ async def test_the_answer_to_an_earlier_command_with_the_same_id_is_not_taken(
     )
     await log.write(other.session_id, rejected, run_id=first.run_id, cause=answers(settings, other))
     with pytest.raises(Refused, match="other content"):
-        await wait_for_run(settings, other, timeout_s=20)
+        await wait_for_run(settings, other, timeout_s=PATIENCE_S)
 
 
 async def test_waiting_has_an_end(settings: Settings, producer: IntentProducer) -> None:

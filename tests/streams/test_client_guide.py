@@ -18,9 +18,9 @@ import pytest
 from pml.streams.client import new_id
 from pml.streams.health import read_all
 from pml.streams.settings import Settings
+from tests.fixtures.patience import PATIENCE_S
 
 GUIDE = Path(__file__).parents[2] / "docs" / "client.md"
-READY_S = 60
 SERVERS = (
     f"mcpServers: {{time: {{command: {sys.executable}, args: [-m, mcp_server_time, --local-timezone, UTC]}}}}"
 )
@@ -50,11 +50,11 @@ def settings(kafka: str, tmp_path: Path) -> Iterator[Settings]:
         yield settings
     finally:
         worker.send_signal(signal.SIGTERM)
-        assert worker.wait(READY_S) == 0
+        assert worker.wait(PATIENCE_S) == 0
 
 
 def until_ready(settings: Settings, worker: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + READY_S
+    deadline = time.monotonic() + PATIENCE_S
     while {record.role for record in read_all(settings.data_dir) if record.state == "ready"} != {
         "orchestrator",
         "bridge",
@@ -72,7 +72,6 @@ def guide() -> dict[str, Any]:
     return names
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.integration
 def test_the_guide_does_what_it_says(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
     names = guide()

@@ -13,6 +13,7 @@ from pml.schemas.errors import BrokerUnavailable, LogCorrupted
 from pml.schemas.events import Event
 from pml.schemas.identifiers import session_key
 from pml.streams.live_events import LiveEvents
+from tests.fixtures.patience import PATIENCE_S
 from tests.streams.mcp_server.clients import settings_in
 
 
@@ -79,7 +80,7 @@ async def test_each_hears_of_its_session_in_order_and_of_what_counts(live: LiveE
             [Record("a", 1), Record("b", 2), Record("a", 3, at=2), Record("c", 4), Record("a", 5)]
         )
         await Consumer.given.put([Record("b", 6)])
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while theirs != [2, 6]:
                 await asyncio.sleep(0)
         assert mine == [1, 5]
@@ -91,7 +92,7 @@ async def test_it_stops_where_nobody_watches_and_begins_again(live: LiveEvents) 
         async with live.watching("local", "a", lambda event: None):
             pass
         await Consumer.given.put([])
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while Consumer.stopped < number:
                 await asyncio.sleep(0)
     assert Consumer.made == 2
@@ -101,11 +102,11 @@ async def test_who_watches_is_told_that_no_more_comes(live: LiveEvents) -> None:
     async with live.watching("local", "a", lambda event: None) as watcher:
         await Consumer.given.put([Record("a", 1, b"broken")])
         with pytest.raises(LogCorrupted):
-            await asyncio.wait_for(watcher.failed, 5)
+            await asyncio.wait_for(watcher.failed, PATIENCE_S)
     async with live.watching("local", "a", lambda event: None) as watcher:
         await Consumer.given.put(OSError("gone"))
         with pytest.raises(BrokerUnavailable):
-            await asyncio.wait_for(watcher.failed, 5)
+            await asyncio.wait_for(watcher.failed, PATIENCE_S)
     async with live.watching("local", "a", lambda event: None):
         pass
     assert Consumer.made == 2

@@ -20,7 +20,7 @@ from pml.streams.settings import Settings
 from pml.streams.topics import ensure_topics
 from tests.log_writer import LogWriter, run_completed, run_started, task_completed, task_started
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.integration]
 RUN = [run_started(), task_started(), task_completed(), run_completed()]
 
 

@@ -14,7 +14,7 @@ from tests.streams.test_run_history import RUN, keep, settings
 
 __all__ = ["settings"]
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.integration]
 NOWHERE = "http://127.0.0.1:1"
 
 

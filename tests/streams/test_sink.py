@@ -27,6 +27,7 @@ from pml.streams.settings import Settings
 from pml.streams.sink import Sink
 from pml.streams.topics import ensure_topics
 from tests.fixtures.commands import Command, start_role
+from tests.fixtures.patience import PATIENCE_S
 from tests.fixtures.store import EmbeddedServer, start_embedded
 from tests.log_writer import (
     LogWriter,
@@ -37,9 +38,7 @@ from tests.log_writer import (
     task_started,
 )
 
-# A machine that runs several suites at once is slow, not wrong.
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
-WAIT_S = 60
+pytestmark = [pytest.mark.integration]
 RUN = [run_started(), task_started(), task_completed(), speculation_ended(), run_completed()]
 
 
@@ -79,11 +78,11 @@ async def sinking(settings: Settings) -> AsyncIterator[Health]:
         yield health
     finally:
         stop.set()
-        await asyncio.wait_for(running, WAIT_S)
+        await asyncio.wait_for(running, PATIENCE_S)
 
 
 async def until(condition: Callable[[], bool], failed: str) -> None:
-    deadline = time.monotonic() + WAIT_S
+    deadline = time.monotonic() + PATIENCE_S
     while not await asyncio.to_thread(condition):
         assert time.monotonic() < deadline, failed
         await asyncio.sleep(0.05)
@@ -156,7 +155,7 @@ async def first_record(settings: Settings, topic: str) -> object:
     await consumer.start()
     try:
         consumer.assign([TopicPartition(topic, 0)])
-        return await asyncio.wait_for(consumer.getone(), WAIT_S)
+        return await asyncio.wait_for(consumer.getone(), PATIENCE_S)
     finally:
         await consumer.stop()
 
@@ -168,7 +167,9 @@ async def test_an_event_of_a_newer_release_stops_the_sink_with_a_sentence(settin
         value = b'{"type":"run.started","version":9,"data":{}}'
         await log.write_records(partition, [Outgoing(session_key("local", "ses_1"), value, headers)])
     with pytest.raises(LogCorrupted, match="version 9 is not known"):
-        await asyncio.wait_for(Sink(settings, Health(settings.data_dir, "sink")).run(asyncio.Event()), WAIT_S)
+        await asyncio.wait_for(
+            Sink(settings, Health(settings.data_dir, "sink")).run(asyncio.Event()), PATIENCE_S
+        )
     assert stored(settings) == []
 
 
@@ -180,7 +181,7 @@ async def test_a_crash_at_any_step_leaves_each_event_once(settings: Settings, po
     async with LogWriter(settings) as log:
         written = await write_runs(log, 20)
         crashed = start_sink(settings, f"{point}:3")
-        assert await asyncio.to_thread(crashed.wait, WAIT_S) == -signal.SIGKILL
+        assert await asyncio.to_thread(crashed.wait, PATIENCE_S) == -signal.SIGKILL
         written += await write_runs(log, 20)
         async with sinking(settings):
             await until(lambda: len(stored(settings)) >= len(written), "events are missing")
@@ -213,7 +214,9 @@ async def test_a_store_without_tables_is_one_clear_error(settings: Settings, cli
     async with LogWriter(settings) as log:
         await write_runs(log, 1)
     with pytest.raises(ConfigurationError, match="pml migrate"):
-        await asyncio.wait_for(Sink(settings, Health(settings.data_dir, "sink")).run(asyncio.Event()), WAIT_S)
+        await asyncio.wait_for(
+            Sink(settings, Health(settings.data_dir, "sink")).run(asyncio.Event()), PATIENCE_S
+        )
 
 
 @pytest.fixture

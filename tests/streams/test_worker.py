@@ -14,6 +14,7 @@ from pml.streams import worker
 from pml.streams.health import Health, read_all
 from pml.streams.settings import Settings
 from pml.streams.worker import FROZEN_EXIT_CODE, StallWatch, load_role, run_roles
+from tests.fixtures.patience import PATIENCE_S
 
 LAGGING = {"lag": 5, "position": 10}
 
@@ -85,7 +86,7 @@ def states(settings: Settings) -> dict[str, str]:
 
 
 async def until_ready(settings: Settings, role: str) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while states(settings).get(role) != "ready":
             await asyncio.sleep(0.02)
 
@@ -128,7 +129,7 @@ async def test_a_role_that_does_not_stop_when_told_is_cut_off_in_bounded_time(
     await until_ready(settings, name)
     stop.set()
     with pytest.raises(PMLError, match=f"^{name} did not stop within 0.1 s"):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await running
     assert states(settings)["steady"] == "stopped"
     await asyncio.sleep(0.6 if name == "stubborn" else 0)

@@ -28,10 +28,10 @@ from pml.streams.log.reader import counted
 from pml.streams.log.tail import Tails
 from pml.streams.topics import ensure_topics
 from tests.fixtures.commands import Command, start_role
+from tests.fixtures.patience import PATIENCE_S
 from tests.fixtures.settings import folder_settings
 from tests.streams.bridge.conftest import SERVERS, EventLog
 
-READY_TIMEOUT_S = 40.0
 LOG_SHOWN = 20_000
 PERMISSIONS = {
     "version": 1,
@@ -130,11 +130,11 @@ class World:
             for record in records
         }
 
-    async def answer(self, call_id: str, timeout_s: float = 60) -> CallEnded:
+    async def answer(self, call_id: str, timeout_s: float = PATIENCE_S) -> CallEnded:
         """The first answer to a call."""
         return (await self.answers([call_id], timeout_s))[call_id]
 
-    async def answers(self, call_ids: list[str], timeout_s: float = 60) -> dict[str, CallEnded]:
+    async def answers(self, call_ids: list[str], timeout_s: float = PATIENCE_S) -> dict[str, CallEnded]:
         async with asyncio.timeout(timeout_s):
             while True:
                 found = {outcome.call_id: outcome for outcome in reversed(await self.outcomes())}
@@ -201,7 +201,7 @@ async def bridge(world: World) -> AsyncIterator[Health]:
     stop, health = asyncio.Event(), Health(world.settings.data_dir, f"bridge-{uuid.uuid4().hex[:6]}")
     running = asyncio.create_task(Bridge(world.settings, health).run(stop))
     try:
-        await until(lambda: health.record.state == "ready" or running.done(), READY_TIMEOUT_S)
+        await until(lambda: health.record.state == "ready" or running.done(), PATIENCE_S)
         if running.done():
             running.result()
         yield health
@@ -231,12 +231,12 @@ async def ready(world: World, process: Command) -> None:
             process.returncode is not None
             or any(r.pid == process.pid and r.state == "ready" for r in read_all(world.settings.data_dir))
         ),
-        READY_TIMEOUT_S,
+        PATIENCE_S,
     )
     assert process.returncode is None
 
 
-async def until(condition: Callable[[], object], timeout_s: float = 20) -> None:
+async def until(condition: Callable[[], object], timeout_s: float = PATIENCE_S) -> None:
     async with asyncio.timeout(timeout_s):
         while not condition():
             await asyncio.sleep(0.02)

@@ -14,6 +14,7 @@ from pml.schemas.identifiers import session_key
 from pml.schemas.times import to_rfc3339
 from pml.streams.clock import now_ms
 from pml.streams.connection import partition_for
+from tests.fixtures.patience import PATIENCE_S
 from tests.streams.bridge.running import PERMISSIONS, World, bridge, cancel, run, until, world
 
 TRACE = f"00-{'1' * 32}-{'2' * 16}-01"
@@ -80,7 +81,7 @@ async def test_a_slow_call_holds_the_watermark_and_not_the_others(pml: World) ->
     assert await pml.committed(number) <= held
     last = await pml.send(cancel(slow))
     assert (await pml.answer(slow.call_id)).status == "cancelled"
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while await pml.committed(number) <= last:
             await asyncio.sleep(0.05)
 
@@ -121,7 +122,7 @@ async def test_an_unsafe_call_that_takes_too_long_is_not_interrupted_and_answers
     call = run("trouble:count", arguments={"seconds": 1}, timeout_ms=200)
     await pml.send(call)
     assert (await pml.answer(call.call_id)).error is not None
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while len(outcomes := await pml.outcomes(call)) < 2:
             await asyncio.sleep(0.05)
     assert [outcome.status for outcome in outcomes] == ["error", "ok"]
@@ -163,7 +164,7 @@ async def test_records_that_cannot_be_read_become_dead_letters_and_the_next_call
     good = run("trouble:echo", arguments={"text": "x"})
     await pml.send(good)
     assert (await pml.answer(good.call_id)).status == "ok"
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while len(letters := await pml.read(pml.topics.dead_letters)) < 7:
             await asyncio.sleep(0.05)
     codes = [dict(letter.headers)["pml-dlq-code"].decode() for letter in letters]
@@ -194,16 +195,16 @@ async def published_permissions(pml: World) -> set[str]:
     return set(record.data.file.tools)
 
 
-async def test_a_changed_permissions_file_is_published_within_a_second_or_so(pml: World) -> None:
+async def test_a_changed_permissions_file_is_published(pml: World) -> None:
     pml.write_permissions({"version": 1, "tools": {"raw:good": {"scope": "minimal", "approval": "auto"}}})
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while "raw:good" not in await published_permissions(pml):
             await asyncio.sleep(0.05)
     guess = run("raw:good", speculative=True)
     await pml.send(guess)
     assert (await pml.answer(guess.call_id)).status == "ok"
     pml.write_permissions(PERMISSIONS)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while "trouble:*" not in await published_permissions(pml):
             await asyncio.sleep(0.05)
 
@@ -276,7 +277,7 @@ async def switch(pml: World, mode: str) -> None:
 
 async def switched_on_again(pml: World) -> None:
     await switch(pml, "on")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             guess = run("trouble:echo", arguments={"text": "x"}, speculative=True)
             await pml.send(guess)
@@ -307,7 +308,7 @@ async def test_a_broken_catalog_record_becomes_a_dead_letter_and_other_kinds_are
     await pml.send_raw(pml.topics.catalog, foreign, b"omen/m")
     broken = b'{"kind": "switch", "id": "x", "data": {"mode": "?"}}'
     await pml.send_raw(pml.topics.catalog, broken, b"switch/x")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while len(letters := await pml.read(pml.topics.dead_letters)) == before:
             await asyncio.sleep(0.05)
     assert [letter.key for letter in letters[before:]] == [b"switch/x"]

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from pml.schemas.catalog import ServerTools
+from tests.fixtures.patience import PATIENCE_S
 from tests.streams.bridge.conftest import http_server
 from tests.streams.bridge.running import World, bridge, ready, run, until, worker, world
 from tests.streams.bridge.test_http import CLIENT_SECRET, Guarded
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration]
 BASIC = base64.b64encode(f"robot:{CLIENT_SECRET}".encode()).decode()
 SECRETS = (
     "token-of-green-4711",
@@ -71,11 +72,11 @@ async def test_a_server_that_was_started_again_between_two_calls_is_asked_anew(r
         error = (await remote.answer(first.call_id)).error
         assert error is not None
         assert error.code == "CONNECTION_LOST"
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while (await remote.outcomes(first)) == []:
                 await asyncio.sleep(0.05)
         calls = [last]
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(PATIENCE_S):
             while True:  # what could not be sent was not begun: the orchestrator sends another call
                 await remote.send(calls[-1])
                 answer = await remote.answer(calls[-1].call_id)

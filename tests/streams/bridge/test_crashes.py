@@ -20,9 +20,10 @@ from pml.streams.health import Health
 from pml.streams.local.kafka import EmbeddedKafka
 from pml.streams.log.append import Appender
 from pml.streams.log.tail import Tails
+from tests.fixtures.patience import PATIENCE_S
 from tests.streams.bridge.running import World, bridge, ready, run, until, worker, world
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.integration]
 ROUNDS = int(os.environ.get("PML_DRILL_ROUNDS", "1"))
 # What a crash before the claim leaves behind is run by the next bridge: it comes last, so that each of the
 # others is hit by the call that was sent for it.
@@ -53,7 +54,7 @@ async def test_killed_at_every_step_each_unsafe_call_runs_at_most_once(reached: 
         crashed[point].append(call)
         async with worker(pml, PML_CRASH_AT=f"bridge.{point}", **STATIC) as process:
             await pml.send(call)
-            assert await asyncio.wait_for(process.ended(), 60) == -signal.SIGKILL
+            assert await asyncio.wait_for(process.ended(), PATIENCE_S) == -signal.SIGKILL
     calls = [call for point in POINTS for call in crashed[point]]
     async with worker(pml, **STATIC) as process:
         await ready(pml, process)
@@ -95,7 +96,7 @@ async def test_killed_in_the_middle_of_unsafe_calls_with_work_in_flight(pml: Wor
         await ready(pml, process)
         for call in unsafe + safe:
             await pml.send(call)
-        await pml.answers([call.call_id for call in safe], timeout_s=40)
+        await pml.answers([call.call_id for call in safe], timeout_s=PATIENCE_S)
         last = run("trouble:echo", arguments={"text": "x"})
         await pml.send(last)
         await pml.answer(last.call_id)
@@ -114,7 +115,7 @@ def alive(pml: World) -> list[int]:
 
 async def until_settled(pml: World, calls: list[CallRun]) -> None:
     """Every unsafe call is claimed, and none of them runs any more."""
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(PATIENCE_S):
         while not all([await pml.claims(call) for call in calls]):
             await asyncio.sleep(0.1)
         while any(
@@ -134,12 +135,12 @@ async def test_a_bridge_that_was_paused_and_overtaken_runs_nothing_again(pml: Wo
             await pml.send(call)
         async with worker(pml) as new:
             await ready(pml, new)
-            await pml.answers([call.call_id for call in calls], timeout_s=60)
+            await pml.answers([call.call_id for call in calls], timeout_s=PATIENCE_S)
             os.kill(old.pid, signal.SIGCONT)
             late = [run("trouble:count", session_id=f"ses_{number}") for number in range(30)]
             for call in late + calls:
                 await pml.send(call)
-            await pml.answers([call.call_id for call in late], timeout_s=60)
+            await pml.answers([call.call_id for call in late], timeout_s=PATIENCE_S)
     assert {pml.happened("count", call) for call in calls + late} == {1}
     assert {len(await pml.claims(call)) for call in calls + late} == {1}
 
@@ -160,7 +161,7 @@ async def test_a_broker_that_is_killed_loses_no_answer_and_repeats_no_effect(tmp
             broker.kill()
             await until(lambda: pml.events.entries("count ended"))
             await broker.start()
-            await pml.answers([call.call_id for call in calls], timeout_s=90)
+            await pml.answers([call.call_id for call in calls], timeout_s=PATIENCE_S)
             assert health.record.state == "ready"
         assert {pml.happened("count", call) for call in calls[::2]} == {1}
     finally:
@@ -198,7 +199,7 @@ async def test_a_clean_stop_leaves_nothing_running_and_nothing_lost(pml: World) 
         await pml.send(safe)
         await until(lambda: pml.happened("count", unsafe) and pml.happened("slow", safe))
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.ended(), 25) == 0
+        assert await asyncio.wait_for(process.ended(), PATIENCE_S) == 0
     assert [outcome.status for outcome in await pml.outcomes(unsafe)] == ["ok"], "an unsafe call is awaited"
     assert await pml.outcomes(safe) == [], "a safe one is left to the next bridge"
     assert not alive(pml)

@@ -15,6 +15,7 @@ import pytest
 from pml.schemas.catalog import ServerTools
 from pml.streams.bridge.server import Server
 from pml.streams.bridge.unavailable import ServerUnavailable
+from tests.fixtures.patience import PATIENCE_S
 from tests.streams.bridge.conftest import EventLog, NewServer, at, free_port, http_server
 from tests.streams.bridge.test_server import ask, until
 
@@ -59,7 +60,7 @@ def guarded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Guarded]
 
 async def eventually(server: Server, tool: str, **arguments: Any) -> Any:
     """The answer once the server is back."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             with suppress(ServerUnavailable):
                 answer = await ask(server, tool, **arguments)

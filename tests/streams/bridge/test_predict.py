@@ -35,6 +35,7 @@ from pml.streams.learning import artefacts
 from pml.streams.settings import ClickHouseSettings
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
+from tests.fixtures.patience import PATIENCE_S
 from tests.streams.bridge.running import World, bridge, run, world
 from tests.streams.learning.kept_models import about
 
@@ -107,7 +108,7 @@ async def test_what_was_counted_answers_until_a_model_is_promoted(
 
             for number in range(1, 21):
                 recorded(number).insert(empty_store)
-            async with asyncio.timeout(120):  # numba may compile first
+            async with asyncio.timeout(PATIENCE_S):  # numba may compile first
                 while (await outcome(stack)).status != "ok":
                     await asyncio.sleep(0.2)
             counted = await answered(stack)
@@ -147,7 +148,7 @@ async def test_a_promoted_model_is_loaded_before_the_first_question_where_predic
         predicting(stack, "on")
         await _promote(stack, await asyncio.to_thread(_trained, stack.settings.models_folder))
         with structlog.testing.capture_logs() as logs:
-            async with bridge(stack), asyncio.timeout(60):
+            async with bridge(stack), asyncio.timeout(PATIENCE_S):
                 while "model loaded" not in events_of(logs):
                     await asyncio.sleep(0.05)
 

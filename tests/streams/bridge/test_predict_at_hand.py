@@ -19,6 +19,7 @@ from pml.schemas.prediction import PREDICT_TOOL, PredictAnswer, PredictRequest
 from pml.streams.bridge.predict import Predict
 from pml.streams.learning import artefacts
 from pml.streams.settings import Settings
+from tests.fixtures.patience import PATIENCE_S
 from tests.streams.bridge.running import run
 from tests.streams.learning.kept_models import about, serving
 from tests.streams.learning.test_serving import SESSIONS, listed
@@ -65,7 +66,7 @@ async def test_a_model_at_hand_answers_while_another_is_read(tmp_path: Path, bus
     predict: Any = Predict(settings, catalog)  # type: ignore[arg-type]
     assert await asked(predict, "local") == model_id
     predict._thread.submit(busy.wait)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         assert await asked(predict, "local") == model_id
     other = catalog.promote(settings.models_folder, "bob")
     waits = asyncio.create_task(asked(predict, "bob"))

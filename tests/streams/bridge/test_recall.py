@@ -17,6 +17,7 @@ from pml.streams.bridge.builtin import Builtin
 from pml.streams.settings import ClickHouseSettings
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
+from tests.fixtures.patience import PATIENCE_S
 from tests.streams.bridge.running import World, bridge, run, world
 
 pytestmark = pytest.mark.integration
@@ -67,7 +68,7 @@ async def test_the_past_is_recalled_and_what_is_new_of_it(
                 "git:show": (0, 1),
             }
             past("ses_2", 200).insert(empty_store)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE_S):
                 while (await asked(made, recall(**tools))).tools["git:log"].successes != 2:
                     await asyncio.sleep(0.1)
             assert len((await asked(made, recall(mode="exact"))).episodes) == 4

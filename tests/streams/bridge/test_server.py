@@ -18,12 +18,13 @@ from pml.streams.bridge.results import answer_of, failure_of
 from pml.streams.bridge.server import Server
 from pml.streams.bridge.server_specs import ServerSpec
 from pml.streams.bridge.unavailable import ServerUnavailable
+from tests.fixtures.patience import PATIENCE_S
 from tests.streams.bridge.conftest import SERVERS, EventLog, NewServer, spec
 
 MAX_BYTES = 64 * 1024
 
 
-async def until(condition: Callable[[], object], timeout_s: float = 15) -> None:
+async def until(condition: Callable[[], object], timeout_s: float = PATIENCE_S) -> None:
     async with asyncio.timeout(timeout_s):
         while not condition():
             await asyncio.sleep(0.01)
@@ -125,7 +126,7 @@ async def test_an_answer_that_cannot_be_used_is_an_error_and_the_session_goes_on
     new_server: NewServer, raw: ServerSpec, tool: str, code: str, kind: str
 ) -> None:
     server = new_server(raw, "raw")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         status, result, error = await ask(server, tool)
         assert (status, result, error.code, error.type) == ("error", None, code, kind)
         assert (await ask(server, "good"))[0] == "ok"
@@ -175,7 +176,7 @@ async def test_a_long_answer_with_its_id_at_the_end_is_matched_too(
     new_server: NewServer, raw: ServerSpec
 ) -> None:
     server = new_server(raw, "raw")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         _, _, error = await ask(server, "long_id_last", size=1_000_000)
     assert error.code == "RESULT_TOO_LARGE"
     await server.close()
@@ -312,7 +313,7 @@ async def test_a_server_that_says_that_its_tools_changed_is_listed_again(
     assert "grown" not in [tool.name for tool in listings[-1].tools]
     grow.touch()
     async with server.session("t", "s") as session:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while "grown" not in [tool.name for tool in listings[-1].tools]:
                 await session.call("empty", {}, {})
                 await asyncio.sleep(0.05)

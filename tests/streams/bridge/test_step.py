@@ -38,7 +38,7 @@ from pml.streams.sandbox.programs import Programs
 from pml.streams.settings import Settings
 from tests.streams.bridge.running import World, run
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.integration]
 
 PROGRAM = """
 seen = []

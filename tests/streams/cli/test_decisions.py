@@ -11,12 +11,13 @@ from pml.schemas.commands import ApprovalDecide
 from pml.schemas.errors import Refused
 from pml.streams.client import IntentProducer, wait_for_answer
 from pml.streams.settings import Settings
-from tests.fixtures.project import PATIENCE_S, Project, wait_until
+from tests.fixtures.patience import PATIENCE_S
+from tests.fixtures.project import Project, wait_until
 from tests.fixtures.project import guest as project
 
 __all__ = ["project"]
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(6 * PATIENCE_S)]
+pytestmark = [pytest.mark.integration]
 # `read` is safe and runs early while the run waits after the first layer; `write` is not and does not.
 LAYERS = """\
 name: layers

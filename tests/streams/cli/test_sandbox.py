@@ -9,12 +9,12 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.fixtures.project import PATIENCE_S, Project, wait_until
+from tests.fixtures.project import Project, wait_until
 from tests.fixtures.project import guest as project
 
 __all__ = ["project"]
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(5 * PATIENCE_S)]
+pytestmark = [pytest.mark.integration]
 
 PYTHON = """\
 texts = []

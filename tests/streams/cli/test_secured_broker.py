@@ -14,7 +14,8 @@ import pytest
 from click.testing import Result
 
 from pml.schemas.topics import Topics
-from tests.fixtures.project import CHAIN, PATIENCE_S, Project, project, wait_until
+from tests.fixtures.patience import PATIENCE_S
+from tests.fixtures.project import CHAIN, Project, project, wait_until
 from tests.fixtures.secured_broker import (
     KEY_PASSWORD,
     KNOWN,
@@ -30,7 +31,6 @@ __all__ = ["project"]
 # aiokafka does not wait for TLS's good-bye when it closes, and a command's event loop ends at that moment.
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.timeout(6 * PATIENCE_S),
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
 ]
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.project import PATIENCE_S, Project, gone, project, wait_until
+from tests.fixtures.patience import PATIENCE_S
+from tests.fixtures.project import Project, gone, project, wait_until
 
 __all__ = ["project"]
 
@@ -27,7 +28,7 @@ tasks:
     tool: disk:list_dir
     arguments: {path: .}
 """
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(6 * PATIENCE_S)]
+pytestmark = [pytest.mark.integration]
 
 
 def agreed(project: Project, run_id: str) -> None:

@@ -24,7 +24,7 @@ from pml.streams.topics import ensure_topics
 from tests.log_writer import LogWriter, run_completed, run_started, task_completed, task_started
 
 # Two stacks start and stop.
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(1_200)]
+pytestmark = [pytest.mark.integration]
 CHECKOUT = Path(__file__).parent.parent.parent.parent
 COLUMNS = {
     *("name", "layers", "tasks", "wall_ms_plain", "wall_ms_speculative", "hits", "misses", "wasted"),

@@ -13,8 +13,8 @@ from typing import Any
 
 import aiohttp
 
-STARTS_S = 30
-PATIENCE_S = 60
+from tests.fixtures.patience import PATIENCE_S
+
 POLL_S = 0.1
 FLAGS = (
     *(
@@ -108,7 +108,7 @@ async def browser(command: str, profile: Path) -> AsyncIterator[Page]:
 
 
 async def _address(file: Path, process: Process) -> str:
-    give_up = time.monotonic() + STARTS_S
+    give_up = time.monotonic() + PATIENCE_S
     while not (port := await asyncio.to_thread(_port, file)):
         assert process.returncode is None, f"the browser ended with {process.returncode}"
         assert time.monotonic() < give_up, "the browser does not start"

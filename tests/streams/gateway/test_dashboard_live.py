@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.fixtures.project import PATIENCE_S, Project
+from tests.fixtures.project import Project
 from tests.fixtures.project import guest as project
 from tests.streams.gateway.browser import Page, browser
 
@@ -19,7 +19,6 @@ __all__ = ["project"]
 BROWSER = os.environ.get("PML_TEST_BROWSER", "")
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.timeout(4 * PATIENCE_S),
     pytest.mark.skipif(not BROWSER, reason="PML_TEST_BROWSER names no Chromium"),
 ]
 EVIL = "<img src=x onerror='window.pwned = 1'><script>window.pwned = 1</script> & so on"

@@ -12,12 +12,13 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.fixtures.project import PATIENCE_S, Project, wait_until
+from tests.fixtures.patience import PATIENCE_S
+from tests.fixtures.project import Project, wait_until
 from tests.fixtures.project import guest as project
 
 __all__ = ["project"]
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(4 * PATIENCE_S)]
+pytestmark = [pytest.mark.integration]
 
 READ = {"id": "read", "tool": "files:read_file", "arguments": {"path": "a.txt"}}
 

@@ -29,6 +29,7 @@ from pml.streams.learning.manifests import (
 from pml.streams.learning.retraining import last_training_ms
 from pml.streams.settings import Settings
 from pml.streams.status import rolled_back
+from tests.fixtures.patience import PATIENCE_S
 from tests.streams.learning.kept_models import FIRST, PROMOTED_AT, SECOND, THIRD, keep, manifest, serving
 
 
@@ -214,7 +215,7 @@ async def test_what_a_person_promotes_while_a_model_is_rolled_back_stands(
 
     monkeypatch.setattr(promotion, "publish", slowly)
     await rollback.roll_back_fallen(settings, "local", live(FIRST))
-    await asyncio.wait_for(persons[0], 10)
+    await asyncio.wait_for(persons[0], PATIENCE_S)
     assert (topic.model.model_id, topic.model.principal, topic.model.previous) == (THIRD, "ann", (SECOND,))
     assert [item.model_id for item in topic.model.fallen or ()] == [FIRST]
 

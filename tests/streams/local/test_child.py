@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pml.streams.local.child import Child, last_lines, program, trim
+from tests.fixtures.patience import PATIENCE_S
 
 SAY = "import os, sys; print('hello', os.environ['NAME'], flush=True); sys.exit(7)"
 LINGER = "import signal, time; signal.signal(signal.SIGTERM, {}); print('up', flush=True); time.sleep(60)"
@@ -17,7 +18,7 @@ def child(code: str, log: Path) -> Child:
 async def until_said(log: Path, word: str) -> None:
     import asyncio
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while word not in last_lines(log, 1):
             await asyncio.sleep(0.02)
 

@@ -16,13 +16,13 @@ import pytest
 
 from pml.streams.local.child import Child, StartFailed, last_lines
 from pml.streams.local.forked import Template
+from tests.fixtures.patience import PATIENCE_S
 from tests.fixtures.project import gone, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
 
 # It waits for a broker that does not answer, and gives up after 40 s: what is killed is gone long before.
 WAITS = ["worker", "sink"]
-PATIENCE_S = 60
 KILLED_S = 20
 # Starts two workers and stays.
 STARTER = """

@@ -11,6 +11,7 @@ from pml.streams.local.services import Worker
 from pml.streams.local.stack import Part, read_stack
 from pml.streams.local.supervisor import AlreadyUp, Supervisor, hold_folder
 from pml.streams.settings import Settings
+from tests.fixtures.patience import PATIENCE_S
 
 OWN_PID = psutil.Process().pid
 
@@ -81,7 +82,7 @@ def stack_of(tmp_path: Path, parts: list[Part], monkeypatch: pytest.MonkeyPatch)
 async def run_until(stack: Supervisor, condition: Callable[[], object]) -> None:
     stop = asyncio.Event()
     running = asyncio.create_task(stack.run(stop))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while not running.done() and not condition():
             await asyncio.sleep(0.005)
     stop.set()

@@ -14,13 +14,14 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitRequestFormParams, ElicitResult
 
 from pml.streams.local_person import local_person
-from tests.fixtures.project import PATIENCE_S, Project
+from tests.fixtures.patience import PATIENCE_S
+from tests.fixtures.project import Project
 from tests.fixtures.project import guest as project
 from tests.streams.mcp_server.test_live import PERMISSIONS, address, over_stdio, until
 
 __all__ = ["project"]
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(5 * PATIENCE_S)]
+pytestmark = [pytest.mark.integration]
 
 LIST = {"id": "seen", "tool": "files:list_dir", "arguments": {"path": "."}}
 DELETE = {"id": "gone", "tool": "files:delete_file", "arguments": {"path": "b.txt"}}

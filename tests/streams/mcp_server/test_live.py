@@ -19,12 +19,13 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.fixtures.project import PATIENCE_S, Project, project
+from tests.fixtures.patience import PATIENCE_S
+from tests.fixtures.project import Project, project
 from tests.fixtures.project import shared_guest as shared_project
 
 __all__ = ["project", "shared_project"]
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(5 * PATIENCE_S)]
+pytestmark = [pytest.mark.integration]
 
 PERMISSIONS = """\
 tools:

@@ -9,6 +9,7 @@ import pytest
 
 from pml.streams.mcp_server.apart import apart
 from pml.streams.mcp_server.progress import telling
+from tests.fixtures.patience import PATIENCE_S
 
 
 class Client:
@@ -84,7 +85,7 @@ async def test_work_that_is_cancelled_closes_what_it_opened() -> None:
         group.start_soon(apart, work())
         await begun.wait()
         group.cancel_scope.cancel()
-    await asyncio.wait_for(closed.wait(), 5)
+    await asyncio.wait_for(closed.wait(), PATIENCE_S)
 
 
 async def test_work_gives_what_it_comes_to() -> None:

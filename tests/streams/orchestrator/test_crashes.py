@@ -16,6 +16,7 @@ import pytest
 from pml.streams.local.kafka import EmbeddedKafka
 from pml.streams.local.supervisor import BACKOFF_FIRST_S, BACKOFF_MAX_S
 from tests.fixtures.commands import Command, start_role
+from tests.fixtures.patience import PATIENCE_S
 from tests.streams.orchestrator.world import Installation, beside, until, workflow
 
 POINTS = (
@@ -63,14 +64,13 @@ async def worker(
         show(log)
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("point", POINTS)
 async def test_a_kill_at_any_step_loses_and_repeats_nothing(installation: Installation, point: str) -> None:
     async with installation.bridge() as asked:
         for session in SESSIONS:
             await installation.start_run(session, definition=workflow(3))
         async with worker(installation, point, "w1") as killed:
-            assert await asyncio.wait_for(killed.ended(), 60) == -signal.SIGKILL
+            assert await asyncio.wait_for(killed.ended(), PATIENCE_S) == -signal.SIGKILL
         async with worker(installation, instance="w1") as process:
             for session in SESSIONS:
                 await installation.wait_for(session, "run.completed")
@@ -79,7 +79,6 @@ async def test_a_kill_at_any_step_loses_and_repeats_nothing(installation: Instal
     assert len(asked) == 3 * len(SESSIONS)
 
 
-@pytest.mark.timeout(180)
 async def test_an_owner_that_was_paused_until_another_took_over_spoils_nothing(
     installation: Installation,
 ) -> None:
@@ -117,7 +116,6 @@ async def kept_up(installation: Installation) -> AsyncIterator[list[int]]:
         yield ends
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("away_s", [0, 25])
 async def test_a_broker_that_is_killed_and_comes_back_costs_time_and_nothing_else(
     tmp_path: Path, away_s: float

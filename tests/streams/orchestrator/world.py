@@ -29,10 +29,8 @@ from pml.streams.orchestrator.role import Orchestrator
 from pml.streams.settings import Settings
 from pml.streams.topics import ensure_topics
 from pml.streams.worker import ensure_table
+from tests.fixtures.patience import PATIENCE_S
 from tests.processors.session_world import catalog
-
-# A hang of ours ends a role after 60 s; a machine that is only slow may take longer than that.
-PATIENCE_S = 90.0
 
 
 def workflow(layers: int = 2, tool: str = "files:read_file") -> dict[str, Any]:

@@ -27,6 +27,7 @@ from pml.streams.settings import Settings
 from pml.streams.topics import ensure_topics
 from pml.streams.worker import ensure_table
 from tests.fixtures.commands import Command, start_role
+from tests.fixtures.patience import PATIENCE_S
 from tests.log_writer import (
     LogWriter,
     run_completed,
@@ -36,9 +37,7 @@ from tests.log_writer import (
     task_started,
 )
 
-# A machine that runs several suites at once is slow, not wrong.
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
-WAIT_S = 60
+pytestmark = [pytest.mark.integration]
 RUN = [
     run_started(),
     task_started(),
@@ -75,11 +74,11 @@ async def projecting(settings: Settings) -> AsyncIterator[Health]:
         yield health
     finally:
         stop.set()
-        await asyncio.wait_for(running, WAIT_S)
+        await asyncio.wait_for(running, PATIENCE_S)
 
 
 async def until(condition: Callable[[], bool], failed: str) -> None:
-    deadline = time.monotonic() + WAIT_S
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, failed
         await asyncio.sleep(0.05)
@@ -105,7 +104,7 @@ def figures(report: MetricsReport) -> tuple[int, ...]:
 async def test_figures_are_read_from_the_changelog(settings: Settings) -> None:
     async with LogWriter(settings) as log, projecting(settings) as health:
         await write_runs(log, 25)
-        report = await read_metrics(settings, wait_s=WAIT_S)
+        report = await read_metrics(settings, wait_s=PATIENCE_S)
         assert figures(report) == (25, 25, 25, 25, 25)
         shown = report.as_dict()
         assert shown["hit_rate"] == 0.5
@@ -122,7 +121,7 @@ async def test_a_clean_restart_goes_on_where_it_was(settings: Settings) -> None:
         for total in (5, 10):
             async with projecting(settings):
                 await write_runs(log, 5)
-                report = await read_metrics(settings, wait_s=WAIT_S)
+                report = await read_metrics(settings, wait_s=PATIENCE_S)
             assert figures(report) == (total,) * 5
 
 
@@ -134,13 +133,13 @@ async def test_a_killed_projection_counts_nothing_twice(settings: Settings) -> N
             # Killed before the group's next commit: what was folded since then comes again.
             child = start_child(settings)
             await write_runs(log, 40)
-            await read_metrics(settings, wait_s=WAIT_S)
+            await read_metrics(settings, wait_s=PATIENCE_S)
             child.send_signal(signal.SIGKILL)
-            await asyncio.to_thread(child.wait, WAIT_S)
+            await asyncio.to_thread(child.wait, PATIENCE_S)
             assert figures(await read_metrics(settings)) == (total,) * 5
         async with projecting(settings):
             await write_runs(log, 1)
-            assert figures(await read_metrics(settings, wait_s=WAIT_S)) == (121,) * 5
+            assert figures(await read_metrics(settings, wait_s=PATIENCE_S)) == (121,) * 5
 
 
 def start_child(settings: Settings) -> Command:
@@ -157,9 +156,9 @@ async def test_partitions_move_between_two_and_nothing_is_lost_or_doubled(settin
                 await write_runs(log, 2)
             await until(lambda: second.record.facts.get("partitions") == 6, "the partitions were not shared")
             await write_runs(log, 20)
-            assert figures(await read_metrics(settings, wait_s=WAIT_S)) == (60,) * 5
+            assert figures(await read_metrics(settings, wait_s=PATIENCE_S)) == (60,) * 5
         await write_runs(log, 20)
-        assert figures(await read_metrics(settings, wait_s=WAIT_S)) == (80,) * 5
+        assert figures(await read_metrics(settings, wait_s=PATIENCE_S)) == (80,) * 5
         await until(lambda: first.record.facts.get("partitions") == 12, "the partitions did not come back")
 
 
@@ -175,7 +174,7 @@ async def test_poison_between_good_records_is_a_dead_letter(settings: Settings) 
         ]
         await log.write_records(log.partition("ses_1"), records)
         await log.write("ses_1", speculation_ended(), run_id="run_1")
-        report = await read_metrics(settings, wait_s=WAIT_S)
+        report = await read_metrics(settings, wait_s=PATIENCE_S)
     assert report.as_dict()["hits"] == 2
     letter = await first_record(settings, settings.topics.dead_letters)
     assert letter.value == b"\xff not json"
@@ -187,7 +186,7 @@ async def first_record(settings: Settings, topic: str) -> Any:
     await consumer.start()
     try:
         consumer.assign([TopicPartition(topic, 0)])
-        return await asyncio.wait_for(consumer.getone(), WAIT_S)
+        return await asyncio.wait_for(consumer.getone(), PATIENCE_S)
     finally:
         await consumer.stop()
 
@@ -200,7 +199,7 @@ async def test_an_event_of_a_newer_release_stops_the_role_with_a_sentence(settin
         await log.write_records(partition, [Outgoing(session_key("local", "ses_1"), value, headers)])
     with pytest.raises(LogCorrupted, match="upgrade PML"):
         await asyncio.wait_for(
-            Metrics(settings, Health(settings.data_dir, "metrics")).run(asyncio.Event()), WAIT_S
+            Metrics(settings, Health(settings.data_dir, "metrics")).run(asyncio.Event()), PATIENCE_S
         )
 
 

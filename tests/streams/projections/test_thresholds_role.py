@@ -40,12 +40,11 @@ from pml.streams.settings import Settings
 from pml.streams.topics import ensure_topics
 from pml.streams.worker import ensure_table
 from tests.fixtures.commands import Command, start_role
+from tests.fixtures.patience import PATIENCE_S
 from tests.log_writer import LogWriter, run_completed, speculation_ended
 from tests.streams.learning.kept_models import FIRST, SECOND, keep, serving
 
-# A machine that runs several suites at once is slow, not wrong.
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
-WAIT_S = 90
+pytestmark = [pytest.mark.integration]
 CONTEXT = {"user": "ann", "domain": "web", "workflow_type": "audit"}
 PATH = {"type": "literal", "value": "a.md"}
 RUN: list[EventData] = [
@@ -93,7 +92,7 @@ async def projecting(settings: Settings) -> AsyncIterator[Health]:
         yield health
     finally:
         stop.set()
-        await asyncio.wait_for(running, WAIT_S)
+        await asyncio.wait_for(running, PATIENCE_S)
 
 
 async def write_runs(log: LogWriter, count: int) -> None:
@@ -105,7 +104,7 @@ async def write_runs(log: LogWriter, count: int) -> None:
 
 async def until_learned(settings: Settings, outcomes: int) -> dict[str, ContextThreshold]:
     """What is known once each context has had so many outcomes."""
-    deadline = time.monotonic() + WAIT_S
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         found = {item.key: item for item in await read_thresholds(settings)}
         told = min((item.outcomes for item in found.values()), default=0) if len(found) == 4 else 0
@@ -116,7 +115,7 @@ async def until_learned(settings: Settings, outcomes: int) -> dict[str, ContextT
 
 
 async def until(condition: Callable[[], bool], failed: str) -> None:
-    deadline = time.monotonic() + WAIT_S
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, failed
         await asyncio.sleep(0.05)
@@ -196,7 +195,7 @@ async def test_a_restart_and_crashes_between_all_steps_count_nothing_twice(setti
             total += 40
             if place is not None:
                 child = start_child(settings, place)
-                assert await asyncio.to_thread(child.wait, WAIT_S) == -signal.SIGKILL, place
+                assert await asyncio.to_thread(child.wait, PATIENCE_S) == -signal.SIGKILL, place
             async with projecting(settings):
                 check(await until_learned(settings, total), total)
         (branch,) = await read_branches(settings)
@@ -250,7 +249,7 @@ async def test_edges_learn_of_each_run_once_through_crashes(settings: Settings) 
                 await log.write(session, analysed, went_well, run_id=session)
             if place is not None:
                 child = start_child(settings, place)
-                assert await asyncio.to_thread(child.wait, WAIT_S) == -signal.SIGKILL, place
+                assert await asyncio.to_thread(child.wait, PATIENCE_S) == -signal.SIGKILL, place
             async with projecting(settings):
                 edge = await until_walked(settings, total)
     assert await again(settings) == {"lessons": "same", "learned": "same"}
@@ -278,7 +277,7 @@ async def again(settings: Settings) -> dict[str, str]:
 
 async def until_walked(settings: Settings, runs: int) -> KnownEdge:
     """The row of the edge, once it knows of so many runs; of more it never may."""
-    deadline = time.monotonic() + WAIT_S
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         row = (await read_rows(settings)).get(EDGE)
         edge = row.learned if row is not None else None
@@ -291,7 +290,7 @@ async def until_walked(settings: Settings, runs: int) -> KnownEdge:
 
 async def until_told(settings: Settings, runs: int) -> Capability:
     """The record of the only capability, once it tells so many runs."""
-    deadline = time.monotonic() + WAIT_S
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         data = (await read_catalog(settings)).get(b"capability/local/cap_0123456789ab")
         record = data.data if data is not None else None
@@ -316,7 +315,7 @@ async def test_a_model_that_is_wrong_live_is_rolled_back_once_through_a_crash(se
             session = new_id("ses")
             await log.write(session, predicted("a:x"), predicted("a:x", "b:y"), run_id=session)
         child = start_child(settings, "thresholds.after_records")
-        assert await asyncio.to_thread(child.wait, WAIT_S) == -signal.SIGKILL
+        assert await asyncio.to_thread(child.wait, PATIENCE_S) == -signal.SIGKILL
         async with projecting(settings) as health:
             await until_model(settings, SECOND)
             await until(lambda: health.record.facts.get("lag") == 0, "the role says that it lags")
@@ -329,7 +328,7 @@ async def test_a_model_that_is_wrong_live_is_rolled_back_once_through_a_crash(se
 
 
 async def until_model(settings: Settings, model_id: str) -> None:
-    deadline = time.monotonic() + WAIT_S
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         data = (await read_catalog(settings))[b"model/local"].data
         if isinstance(data, ModelRecord) and data.model_id == model_id:

@@ -33,10 +33,10 @@ from pml.streams.replay.sources import OnRead, read_records
 from pml.streams.settings import Settings
 from pml.streams.sink import Sink
 from pml.streams.topics import ensure_topics
+from tests.fixtures.patience import PATIENCE_S
 from tests.log_writer import LogWriter, run_completed, run_started, task_completed, task_started
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
-WAIT_S = 60
+pytestmark = [pytest.mark.integration]
 # Of each of the two runs: its begin and its end, a task, an episode.
 DERIVED_ROWS = 8
 RUN = (run_started(), task_started(), task_completed(), run_completed())
@@ -73,12 +73,12 @@ async def leave_behind(settings: Settings) -> tuple[list[Event], dict[str, int]]
             places[name] = log.partition(name)
     health, stop = Health(settings.data_dir, "sink"), asyncio.Event()
     running = asyncio.create_task(Sink(settings, health).run(stop))
-    deadline = time.monotonic() + WAIT_S
+    deadline = time.monotonic() + PATIENCE_S
     while health.record.facts.get("position", 0) < len(events):
         assert time.monotonic() < deadline, "the sink does not get on"
         await asyncio.sleep(0.05)
     stop.set()
-    await asyncio.wait_for(running, WAIT_S)
+    await asyncio.wait_for(running, PATIENCE_S)
     await write_changelog(settings, events, places)
     return events, places
 

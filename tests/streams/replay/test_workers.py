@@ -17,8 +17,7 @@ from pml.streams.replay.play import ReplayReport
 from pml.streams.replay.selection import KAFKA, Selection
 from pml.streams.replay.workers import Hearers, processors, replay_parts, workers_for
 from pml.streams.settings import Settings
-
-WAIT_S = 60
+from tests.fixtures.patience import PATIENCE_S
 
 
 def parts(*records: int) -> list[Part]:
@@ -60,13 +59,13 @@ async def test_none_is_left_of_a_replay_that_is_given_up(tmp_path: Path) -> None
         hearers = Hearers(lambda *_: None, lambda _: None)
         before = {*psutil.Process().children(recursive=True)}
         replaying = asyncio.create_task(replay_parts(settings, Selection(KAFKA), parts(1, 1, 1), 2, hearers))
-        silent.settimeout(WAIT_S)
+        silent.settimeout(PATIENCE_S)
         connection, _ = await asyncio.to_thread(silent.accept)
         began = {*psutil.Process().children(recursive=True)} - before
         assert began
         replaying.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asyncio.wait_for(replaying, WAIT_S)
+            await asyncio.wait_for(replaying, PATIENCE_S)
         connection.close()
     assert [process for process in began if _works(process)] == []
 

@@ -20,13 +20,14 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
 from pml.deploy.examples import world
-from tests.fixtures.project import PATIENCE_S, Project
+from tests.fixtures.patience import PATIENCE_S
+from tests.fixtures.project import Project
 from tests.fixtures.project import shared_guest as shared_project
 from tests.streams.mcp_server.test_live import address, called, over_http, over_stdio
 
 __all__ = ["shared_project"]
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(5 * PATIENCE_S)]
+pytestmark = [pytest.mark.integration]
 
 SERVERS = Path(__file__).parents[3] / "servers"
 PERMISSIONS = """\

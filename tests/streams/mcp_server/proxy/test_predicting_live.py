@@ -10,13 +10,14 @@ import orjson
 import pytest
 from mcp import Client
 
-from tests.fixtures.project import PATIENCE_S, Project, wait_until
+from tests.fixtures.patience import PATIENCE_S
+from tests.fixtures.project import Project, wait_until
 from tests.fixtures.project import guest as project
 from tests.streams.mcp_server.test_live import over_stdio
 
 __all__ = ["project"]
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(5 * PATIENCE_S)]
+pytestmark = [pytest.mark.integration]
 
 REQUEST = "look around, then tell me what a.txt says; my password is hunter2"
 TOLD = {"customer": 7, "password": "hunter2"}
