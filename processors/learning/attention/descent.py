@@ -111,8 +111,9 @@ def losses_of(scorer: Scorer, batch: Batch, found: Slopes) -> tuple[float, Float
         shares[0] -= np.float32(1)
         for place in range(len(items)):
             shares[place] *= batch.weights[row] / np.float32(count)
-        histories[row] = encoded.history
-        slopes[row] = score_slopes(scorer, encoded, items, found_shares, found)
+        given = score_slopes(scorer, encoded, items, found_shares, found)
+        for j in range(width):
+            histories[row, j], slopes[row, j] = encoded.history[j], given[j]
     asked_slopes(scorer, batch.asked, histories, slopes, found)
     return loss, chances
 

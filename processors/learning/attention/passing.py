@@ -122,7 +122,9 @@ def passed(inputs: Floats, messages: Messages, hearing: Hearing, heads: int) -> 
         words = np.zeros((len(speakers), inputs.shape[1]), dtype=np.float32)
         rows_times(outputs[speakers], hearing.transform, words)
         for row in range(len(speakers)):
-            said[speakers[row]] = words[row]
+            # One by one: a check that rows are of one length takes seconds to compile.
+            for j in range(inputs.shape[1]):
+                said[speakers[row], j] = words[row, j]
             heads_dot(outputs[speakers[row]], hearing.sender, loudness[speakers[row]])
     return kept
 

@@ -130,6 +130,7 @@ class Learner:
             self.features.shape[1],
         )
         self.learned, self.validated = self._sides()
+        self._asked = self._prefixes(self.validated)
         of_learned = self.learned[self.traces.owners]
         self.samples = Samples(
             self.traces.selected(np.flatnonzero(self.learned)),
@@ -177,8 +178,8 @@ class Learner:
 
     def validation(self) -> float:
         """MRR on the validation side; 0 where there is none."""
-        prefixes = self._prefixes(self.validated)
-        return quality(candidates(self.model(), prefixes), self.traces.items[self.validated]).means()["mrr"]
+        named = candidates(self.model(), self._asked)
+        return quality(named, self.traces.items[self.validated]).means()["mrr"]
 
     def model(self) -> Attention:
         """As far as it was trained."""
@@ -207,8 +208,10 @@ class Learner:
         # That nobody called it in training says nothing against an item: only what it is like may.
         self._slopes.item_bias[self.own == 0] = 0
         adam(self._descent, self.steps, self.settings.rate, self.settings.shrinkage)
-        outcomes = self.samples.traces.outcomes[drawn_traces.items]
-        self.replay.update(drawn_traces.items, surprises(outcomes, chances, of))
+        # Where all are drawn alike nobody asks how much they surprise.
+        if self.settings.prioritised:
+            outcomes = self.samples.traces.outcomes[drawn_traces.items]
+            self.replay.update(drawn_traces.items, surprises(outcomes, chances, of))
         return float(loss)
 
     def _replay(self) -> Replay:

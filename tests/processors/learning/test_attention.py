@@ -21,6 +21,7 @@ from pml.processors.learning.attention.training import Learner, Settings, Traini
 from pml.processors.learning.candidates import candidates
 from pml.processors.learning.evaluation import quality
 from pml.processors.learning.markov import Markov
+from pml.processors.learning.prioritised_replay import PrioritisedReplay
 from pml.processors.learning.traces import NO_TEXT, Prefixes, TraceSet
 from pml.processors.learning.vocabulary import UNKNOWN
 from tests.processors.learning.small_traces import LISTS, SIZE, prefixes_of, trace_set
@@ -68,6 +69,18 @@ def trained(passing: bool = True, prioritised: bool = False) -> Training:
     points = np.zeros((membership.nodes, 4), dtype=np.float32)
     settings = replace(SMALL, prioritised=prioritised)
     return train(seen, points, NO_POINTS, 1, membership=membership if passing else None, settings=settings)
+
+
+def test_where_what_surprises_is_replayed_more_often_an_epoch_says_what_did() -> None:
+    membership, seen, _ = planted()
+    points = np.zeros((membership.nodes, 4), dtype=np.float32)
+    nothing = np.zeros((len(seen.items), 0), dtype=np.float32)
+    settings = replace(SMALL, prioritised=True)
+    learner = Learner(seen, points, NO_POINTS, 1, membership, settings, nothing)
+    assert isinstance(learner.replay, PrioritisedReplay)
+    before = learner.replay.priorities
+    learner.epoch(0)
+    assert (learner.replay.priorities != before).any()
 
 
 def last_calls() -> tuple[Prefixes, np.ndarray]:

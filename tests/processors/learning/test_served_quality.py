@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 
 from pml.processors.learning.choosing import GROUPS_LEAST, calibrate
 from pml.processors.learning.isotonic import Isotonic
-from pml.processors.learning.judging import Asking, ask, judge
+from pml.processors.learning.judging import Asking, Judged, ask, judge
 from pml.processors.learning.learners import BASELINES, LEARNERS
 from pml.processors.learning.model import NextModel, fitted
 from pml.processors.learning.recall import END, Recall
@@ -69,18 +70,26 @@ def model_of(sessions: Sessions, learner: str) -> NextModel:
     return fitted(sessions, EMBEDDING, 1, learner, calibration=calibration, recall=Recall.fit(sessions))
 
 
+RECURRING = recurring(48)
+EARLIER, LATER = np.arange(36), np.arange(36, 48)
+
+
+@cache
+def model_and_answers(learner: str) -> tuple[NextModel, Judged]:
+    """What learned from the earlier sessions, and what is judged of the later ones."""
+    asking = Asking(RECURRING, EARLIER, LATER, EMBEDDING, 1)
+    judged = asking.judged({learner: LEARNERS[learner]}, recalled=asking.recalled())
+    return model_of(selected(RECURRING, EARLIER), learner), judged
+
+
 @pytest.mark.parametrize("learner", ["markov_1", "boosted"])
 @pytest.mark.parametrize("recalls", [True, False])
 def test_what_is_judged_is_what_serving_says(learner: str, recalls: bool) -> None:
     """Also after the last element, when nobody knows yet that the session is over."""
-    sessions = recurring(48)
-    earlier, later = np.arange(36), np.arange(36, 48)
-    model = model_of(selected(sessions, earlier), learner)
+    sessions, (model, judged) = RECURRING, model_and_answers(learner)
     assert model.calibration is not None
     if not recalls:
         model = replace(model, recall=None)
-    asking = Asking(sessions, earlier, later, EMBEDDING, 1)
-    judged = asking.judged({learner: LEARNERS[learner]}, recalled=asking.recalled())
     assert answered(judged).all()
     found = served_quality(judged, learner, {0: model.calibration}, recalls=recalls)
     questions, ends = (
@@ -88,7 +97,7 @@ def test_what_is_judged_is_what_serving_says(learner: str, recalls: bool) -> Non
         zip(found.ended_items, found.ended, strict=True),
     )
     row = 0
-    for trace, (ended_items, ended) in zip(later.tolist(), ends, strict=True):
+    for trace, (ended_items, ended) in zip(LATER.tolist(), ends, strict=True):
         text, numbers = KINDS[trace % len(KINDS)]
         called = [sessions.vocabulary.name(number) or "" for number in numbers]
         for place in range(1, len(called) + 1):

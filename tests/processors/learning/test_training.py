@@ -12,7 +12,7 @@ from pml.processors.learning.judging import Scored, Unjudgeable, ask, judge, pas
 from pml.processors.learning.learners import BASELINES, LEARNERS, USUAL
 from pml.processors.learning.learning_curve import learning_curve
 from pml.processors.learning.splits import leaks
-from pml.processors.learning.training import examined, judged_and_chosen, selected, split
+from pml.processors.learning.training import Verdict, examined, judged_and_chosen, selected, split
 from pml.processors.memory.embedding import HashedNgrams
 from tests.processors.learning.small_sessions import drawn_sessions
 
@@ -21,8 +21,13 @@ COUNTABLE = drawn_sessions(30, 1, by_request=False, items=4)
 READABLE = drawn_sessions(30, 1, by_request=True, items=4)
 
 
-def test_the_best_baseline_serves_where_nothing_learned_is_surely_better() -> None:
-    verdict = judged_and_chosen(COUNTABLE, EMBEDDING, 1)
+@pytest.fixture(scope="module")
+def verdict() -> Verdict:
+    """Of all learners, where counting is right."""
+    return judged_and_chosen(COUNTABLE, EMBEDDING, 1)
+
+
+def test_the_best_baseline_serves_where_nothing_learned_is_surely_better(verdict: Verdict) -> None:
     assert (verdict.choice.serves, verdict.choice.baseline) == ("markov_1", "markov_1")
     assert "markov_1 is the best baseline" in verdict.choice.reason
     assert "not surely better" in verdict.choice.reason
@@ -145,12 +150,11 @@ def test_calibration_is_judged_on_what_it_was_not_learned_of() -> None:
         calibrate(replace(judged, ways={"popularity": nothing}), "popularity")
 
 
-def test_the_test_side_is_named_by_what_is_in_it_and_asked_of_what_serves() -> None:
+def test_the_test_side_is_named_by_what_is_in_it_and_asked_of_what_serves(verdict: Verdict) -> None:
     parts = split(COUNTABLE, 0.3, 1)
     assert len(parts.training) + len(parts.test) == 30
     assert 2 <= len(parts.test) <= 16
     assert split(COUNTABLE, 0.3, 1).test_hash == parts.test_hash != split(COUNTABLE, 0.3, 2).test_hash
-    verdict = judged_and_chosen(selected(COUNTABLE, parts.training), EMBEDDING, 1)
     found = examined(COUNTABLE, parts, verdict, EMBEDDING, 1)
     assert found is not None
     assert found["questions"] == 3 * len(parts.test)

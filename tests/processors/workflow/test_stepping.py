@@ -79,14 +79,20 @@ def test_a_call_whose_arguments_are_gone_is_an_error_of_the_program(world: Sessi
 
 def test_more_calls_than_a_run_may_have_fail_it(world: SessionWorld) -> None:
     for layer in range(2):
+        world.checked_every = 1
         world.step(calls=[READ] * 200)
+        # A check passes over all calls: of two hundred answers that are alike it looks at some.
+        world.checked_every = 20
         for number in range(200):
             world.answer(world.call_of(f"n{200 * layer + number + 1}"), {})
+    world.checked_every = 1
     world.step(calls=[READ] * 101)
     assert ended(world).error["code"] == "TOO_MANY_TASKS"
 
 
 def test_a_long_loop_has_more_layers_than_a_workflow_may(world: SessionWorld) -> None:
+    # Steps and answers take turns: both kinds are looked at.
+    world.checked_every = 5
     for number in range(1, 121):
         world.step(calls=[READ])
         world.answer(world.call_of(f"n{number}"), {})

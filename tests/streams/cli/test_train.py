@@ -24,7 +24,7 @@ __all__ = ["store"]
 
 
 def test_a_file_is_trained_on_and_the_model_is_shown(pml: Pml, tmp_path: Path) -> None:
-    write_export(tmp_path / "traces.npz")
+    write_export(tmp_path / "traces.npz", sessions=14)
     told = pml("train", "--data", "traces.npz", "--plot", "curve.png")
     assert told.exit_code == 0, told.stderr
     assert "> markov_1 *" in told.stdout
@@ -139,7 +139,7 @@ def test_a_promoted_model_serves_until_another_does_and_can_be_gone_back_to(
     monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", kafka)
     monkeypatch.setenv("PML_KAFKA__TOPIC_PREFIX", new_id("cli") + ".")
     asyncio.run(ensure_topics(Settings.load()))
-    write_export(tmp_path / "traces.npz")
+    write_export(tmp_path / "traces.npz", sessions=14)
     refused = pml("model", "rollback")
     assert (refused.exit_code, "no model served before" in refused.stderr) == (3, True)
     trained = pml("train", "--data", "traces.npz", "--promote", "--json")

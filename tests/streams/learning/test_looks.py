@@ -35,6 +35,7 @@ from pml.streams.orchestrator.role import policy
 from pml.streams.settings import Settings
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
+from tests.streams.learning.counting import Counting
 from tests.streams.learning.exported import write_export
 
 EMBEDDING, NEXT = HashedNgrams(), ("chart:draw", "mail:send")
@@ -76,7 +77,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Settings, Mapping
     """What `pml train --learner attention_head` makes, and where."""
     settings = settings_in(tmp_path_factory.mktemp("trained"))
     told = with_looks(source(), settings.installation_key())
-    wish = Wish(seed=1, learner="attention_head")
+    wish = Counting(seed=1, learner="attention_head")
     return settings, train(told, EMBEDDING, settings.models_folder, wish, Phases()).manifest
 
 

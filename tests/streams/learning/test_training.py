@@ -14,7 +14,7 @@ import pytest
 from pml.processors.discovery.library import Library
 from pml.processors.learning.argument_sources import ArgumentSources
 from pml.processors.learning.known_sessions import KnownSession
-from pml.processors.learning.learners import ATTENTIVE, LEARNERS, USUAL
+from pml.processors.learning.learners import ATTENTIVE, BASELINES, LEARNERS, USUAL
 from pml.processors.learning.packed_texts import text_array
 from pml.processors.learning.scene import Past
 from pml.processors.learning.training import Split
@@ -31,20 +31,38 @@ from pml.streams.learning.openings import FILE, count_opening
 from pml.streams.learning.phases import Phases
 from pml.streams.learning.serving import Served, answered
 from pml.streams.learning.set_table import judge_sets
-from pml.streams.learning.sources import Known, from_file
-from pml.streams.learning.training import TEST_SHARE, NothingToLearn, Wish, learned_values, train
+from pml.streams.learning.sources import Known, Source, from_file
+from pml.streams.learning.training import TEST_SHARE, NothingToLearn, Trained, Wish, learned_values, train
+from tests.streams.learning.counting import Counting
 from tests.streams.learning.exported import PATTERNS, write_export
 from tests.streams.learning.recorded_sets import row, written
 
 EMBEDDING = HashedNgrams()
+WISH = Wish(seed=1, test_share=0.3)
 
 
-def test_a_model_is_kept_with_all_that_is_known_of_it(tmp_path: Path) -> None:
-    source = from_file(write_export(tmp_path / "traces.npz"), Known(), "local")
+@dataclass(frozen=True)
+class First:
+    """A training of which several tests read, what it learned from, where it lies, and how often it told."""
+
+    source: Source
+    folder: Path
+    trained: Trained
+    steps: int
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> First:
+    folder = tmp_path_factory.mktemp("first")
+    source = from_file(write_export(folder / "traces.npz"), Known(), "local")
     steps: list[int] = []
     phases = Phases(on_step=lambda: steps.append(1))
-    wish, folder = Wish(seed=1, test_share=0.3), tmp_path / "models"
-    trained = train(source, EMBEDDING, folder, wish, phases)
+    trained = train(source, EMBEDDING, folder / "models", WISH, phases)
+    return First(source, folder / "models", trained, len(steps))
+
+
+def test_a_model_is_kept_with_all_that_is_known_of_it(first: First) -> None:
+    folder, trained = first.folder, first.trained
     model, kept = artefacts.load(folder, trained.manifest["model_id"], EMBEDDING)
     assert model.recall is not None
     found = model.candidates(["files:read"], "")
@@ -66,9 +84,9 @@ def test_a_model_is_kept_with_all_that_is_known_of_it(tmp_path: Path) -> None:
     assert kept["data"]["runs"] == 120
     assert kept["test"]["learners"]["markov_1"]["hit_1"]["mean"] == 1
     assert list(kept["phases_s"]) == ["judging", "arguments", "fitting", "testing"]
-    assert len(steps) == 5 * len(USUAL)
+    assert first.steps == 5 * len(USUAL)
 
-    again = train(source, EMBEDDING, folder, wish, Phases())
+    again = train(first.source, EMBEDDING, folder, WISH, Phases())
     assert again.manifest["model_id"] == trained.manifest["model_id"]
     assert [each.manifest["test"]["openings"] for each in (trained, again)] == [1, 2]
     assert again.manifest["test"]["hash"] == trained.manifest["test"]["hash"]
@@ -105,15 +123,14 @@ def test_of_sessions_that_are_kept_for_the_end_or_left_out_no_value_is_learned(t
     assert [each.name for each in learned_values(told, parts)] == [names[0], names[3]]
 
 
-def test_what_arguments_look_like_is_kept_where_it_says_how_a_call_ends(tmp_path: Path) -> None:
-    source = from_file(write_export(tmp_path / "traces.npz"), Known(), "local")
-    trained = train(source, EMBEDDING, tmp_path / "models", Wish(seed=1), Phases())
+def test_what_arguments_look_like_is_kept_where_it_says_how_a_call_ends(first: First) -> None:
+    trained = first.trained
     calls = trained.manifest["call_success"]
     rows = calls["learners"]
     assert (list(rows), calls["used"]) == (["with arguments", "without arguments"], True)
     assert rows["with arguments"]["auc"] >= 0.9
     assert rows["without arguments"]["auc"] <= 0.6
-    model, _ = artefacts.load(tmp_path / "models", trained.manifest["model_id"], EMBEDDING)
+    model, _ = artefacts.load(first.folder, trained.manifest["model_id"], EMBEDDING)
     fails, ends_well = (model.succeeds("files:read", orjson.loads(pattern)) for pattern in PATTERNS)
     assert fails < 0.2
     assert ends_well > 0.8
@@ -131,7 +148,7 @@ def test_what_arguments_look_like_is_kept_where_it_says_how_a_call_ends(tmp_path
 def test_arguments_that_say_nothing_do_not_count(tmp_path: Path) -> None:
     ends = np.random.default_rng(3).integers(0, 2, 120).astype("|u1")
     source = from_file(write_export(tmp_path / "traces.npz", call_success=ends), Known(), "local")
-    trained = train(source, EMBEDDING, tmp_path / "models", Wish(seed=1), Phases())
+    trained = train(source, EMBEDDING, tmp_path / "models", Counting(seed=1), Phases())
     assert trained.manifest["call_success"]["used"] is False
     assert trained.model.success is None
     assert trained.model.succeeds("files:read", None) == 1
@@ -174,7 +191,7 @@ class Always:
 
 def test_a_learner_that_was_asked_for_serves_however_good_it_is(tmp_path: Path) -> None:
     source = from_file(write_export(tmp_path / "traces.npz"), Known(), "local")
-    wish = Wish(seed=1, learner="popularity")
+    wish = Counting(seed=1, learner="popularity")
     trained = train(source, EMBEDDING, tmp_path / "models", wish, Phases())
     assert (trained.manifest["serves"], trained.manifest["baseline"]) == ("popularity", "markov_1")
     assert trained.manifest["reason"] == "popularity was asked for"
@@ -195,8 +212,10 @@ def test_the_attention_model_is_compared_where_it_is_asked_for(
     print_manifest(manifest)
     assert "messages along the hypergraph" in capsys.readouterr().out
 
-    alone = train(source, EMBEDDING, folder, Wish(seed=1, learner="attention"), Phases())
-    assert set(alone.manifest["validation"]) == {*USUAL, "attention"}
+    assert set(Wish(seed=1, learner="attention").learners) == {*USUAL, "attention"}
+    alone = train(source, EMBEDDING, folder, Counting(seed=1, learner="attention"), Phases())
+    assert set(alone.manifest["validation"]) == {*BASELINES, "attention"}
+    assert alone.manifest["message_passing"] is None
     model, kept = artefacts.load(folder, alone.manifest["model_id"], EMBEDDING)
     assert (model.learner, kept["serves"]) == ("attention", "attention")
     assert model.candidates(["files:read"], "") == alone.model.candidates(["files:read"], "")
