@@ -10,6 +10,7 @@ from pml.clickhouse.client import Limits, Store
 from pml.schemas.events import Event
 from pml.streams.connection import store_url
 from tests.drills.workshop import Workshop
+from tests.fixtures.patience import PATIENCE_S
 
 ROWS_MAX = Limits(rows=1_000_000)
 ENDS = {"run.completed": "completed", "run.failed": "failed", "run.aborted": "aborted"}
@@ -33,7 +34,9 @@ async def differences(workshop: Workshop, events: Iterable[tuple[int, Event]]) -
 
 def _rows(workshop: Workshop, query: str) -> list[Row]:
     settings = workshop.settings
-    with Store.connect(store_url(settings), settings.clickhouse.database) as store:
+    with Store.connect(
+        store_url(settings), settings.clickhouse.database, answer_timeout_s=PATIENCE_S
+    ) as store:
         return [tuple(row) for row in store.query(query, limits=ROWS_MAX).rows]
 
 

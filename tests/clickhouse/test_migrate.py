@@ -8,6 +8,7 @@ import pytest
 from pml.clickhouse.client import Store
 from pml.clickhouse.migrate import migrate, migrations, statements
 from pml.schemas.errors import ConfigurationError
+from tests.fixtures.patience import PATIENCE_S
 
 pytestmark = pytest.mark.integration
 
@@ -22,7 +23,7 @@ def _schema(store: Store) -> list[Any]:
 
 
 def test_a_database_is_created_and_has_every_view(clickhouse_url: str, database: str) -> None:
-    with Store.connect(clickhouse_url, database) as store:
+    with Store.connect(clickhouse_url, database, answer_timeout_s=PATIENCE_S) as store:
         applied = migrate(store)
         numbers = [name[:3] for name in applied]
         assert numbers == sorted(set(numbers))

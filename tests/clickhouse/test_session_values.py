@@ -131,12 +131,12 @@ def _long_ago(store: Store, runs: int) -> None:
 def test_however_much_a_tenant_has_the_latest_runs_take_the_same_memory(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _long_ago(store, 20_000)
+    _long_ago(store, 10_000)
     session = History()
     call(session, "run_1")
     call(session, "run_2")
     session.insert(store)
-    monkeypatch.setattr(session_values, "LIMITS", replace(LIMITS, memory_bytes=64 << 20))
+    monkeypatch.setattr(session_values, "LIMITS", replace(LIMITS, memory_bytes=32 << 20))
     for stretch in (Stretch("local", most=2), Stretch("local", h.time_of(h.START))):
         (found,) = read_session_values(store, stretch)
         assert [each.arguments["path"] for each in found.elements] == ["run_1", "run_2"]

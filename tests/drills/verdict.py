@@ -282,5 +282,7 @@ def _stored(workshop: Workshop, condition: str) -> list[tuple[int, int]]:
 
 def _ask(workshop: Workshop, query: str) -> list[Any]:
     settings = workshop.settings
-    with Store.connect(store_url(settings), settings.clickhouse.database) as store:
+    with Store.connect(
+        store_url(settings), settings.clickhouse.database, answer_timeout_s=PATIENCE_S
+    ) as store:
         return list(store.query(query, limits=Limits(rows=1_000_000)).rows)

@@ -18,6 +18,7 @@ from pml.streams.connection import partition_for
 from pml.streams.run_history import NoSuchRun, run_events
 from pml.streams.settings import Settings
 from pml.streams.topics import ensure_topics
+from tests.fixtures.patience import PATIENCE_S
 from tests.log_writer import LogWriter, run_completed, run_started, task_completed, task_started
 
 pytestmark = [pytest.mark.integration]
@@ -32,7 +33,7 @@ def settings(kafka: str, clickhouse_url: str, database: str, tmp_path: Path) -> 
         clickhouse={"url": clickhouse_url, "database": database},
     )
     asyncio.run(ensure_topics(found))
-    with Store.connect(clickhouse_url, database) as store:
+    with Store.connect(clickhouse_url, database, answer_timeout_s=PATIENCE_S) as store:
         migrate(store)
         yield found
         store.command(f"DROP DATABASE {database} SYNC", use_database=False)
@@ -43,7 +44,9 @@ def keep(settings: Settings, events: list[Event]) -> None:
     assert settings.clickhouse.url is not None
     partition = partition_for(f"local/{events[0].session_id}".encode())
     rows = [event_row(partition, event.model_dump(exclude_none=True)) for event in events]
-    with Store.connect(settings.clickhouse.url.get_secret_value(), settings.clickhouse.database) as store:
+    with Store.connect(
+        settings.clickhouse.url.get_secret_value(), settings.clickhouse.database, answer_timeout_s=PATIENCE_S
+    ) as store:
         store.insert(EVENTS_TABLE, EVENT_COLUMNS, rows)
 
 

@@ -46,7 +46,7 @@ RUN = [run_started(), task_started(), task_completed(), speculation_ended(), run
 def settings(kafka: str, clickhouse_url: str, database: str, tmp_path: Path) -> Iterator[Settings]:
     settings = settings_for(kafka, clickhouse_url, database, tmp_path)
     asyncio.run(ensure_topics(settings))
-    with Store.connect(clickhouse_url, database) as store:
+    with Store.connect(clickhouse_url, database, answer_timeout_s=PATIENCE_S) as store:
         migrate(store)
         # A merge would hide what was inserted twice.
         for table in ("events_raw", "tasks_raw", "speculations_raw", "runs_raw"):
@@ -92,7 +92,9 @@ def stored(settings: Settings, table: str = "events_raw") -> list[tuple[int, int
     """Partition and offset of every row, repeated ones included."""
     url = settings.clickhouse.url
     assert url is not None
-    with Store.connect(url.get_secret_value(), settings.clickhouse.database) as store:
+    with Store.connect(
+        url.get_secret_value(), settings.clickhouse.database, answer_timeout_s=PATIENCE_S
+    ) as store:
         answer = store.query(f"SELECT partition, log_offset FROM {table} ORDER BY 1, 2")
     return [(int(partition), int(offset)) for partition, offset in answer.rows]
 
@@ -233,7 +235,7 @@ async def test_a_store_that_is_away_loses_and_doubles_nothing(
     settings = settings_for(kafka, own_store[0].url, "pml", tmp_path)
     port = int(own_store[0].url.rpartition(":")[2].strip("/"))
     await ensure_topics(settings)
-    with Store.connect(own_store[0].url, "pml") as store:
+    with Store.connect(own_store[0].url, "pml", answer_timeout_s=PATIENCE_S) as store:
         migrate(store)
     async with LogWriter(settings) as log, sinking(settings) as health:
         written = await write_runs(log, 5)

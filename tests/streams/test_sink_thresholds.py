@@ -43,7 +43,7 @@ def settings(kafka: str, clickhouse_url: str, database: str, tmp_path: Path) -> 
         },
     )
     asyncio.run(ensure_topics(settings))
-    with Store.connect(clickhouse_url, database) as store:
+    with Store.connect(clickhouse_url, database, answer_timeout_s=PATIENCE_S) as store:
         migrate(store)
         yield settings
         store.command(f"DROP DATABASE {database} SYNC", use_database=False)
@@ -51,7 +51,7 @@ def settings(kafka: str, clickhouse_url: str, database: str, tmp_path: Path) -> 
 
 @pytest.fixture
 def store(settings: Settings, clickhouse_url: str, database: str) -> Iterator[Store]:
-    with Store.connect(clickhouse_url, database) as store:
+    with Store.connect(clickhouse_url, database, answer_timeout_s=PATIENCE_S) as store:
         yield store
 
 

@@ -15,6 +15,7 @@ from pml.streams.replay.derived import DerivedReplay
 from pml.streams.replay.report import Comparison
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
+from tests.fixtures.patience import PATIENCE_S
 from tests.log_writer import speculation_ended
 from tests.streams.replay.test_comparison import FIRST, PARTITION, RUN, SESSION, events, rows_of
 
@@ -28,7 +29,7 @@ ROWS = 6
 
 @pytest.fixture
 def store(clickhouse_url: str, database: str) -> Iterator[Store]:
-    with Store.connect(clickhouse_url, database) as store:
+    with Store.connect(clickhouse_url, database, answer_timeout_s=PATIENCE_S) as store:
         migrate(store)
         store.command("ALTER TABLE episodes_raw MODIFY TTL toDateTime(timestamp) + INTERVAL 10000 DAY")
         store.insert(EVENTS_TABLE, EVENT_COLUMNS, rows_of(events(*TYPES)))

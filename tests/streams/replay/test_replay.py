@@ -56,7 +56,7 @@ def settings(
     for module in ("replay", "events"):
         monkeypatch.setattr(f"pml.streams.cli.{module}.load_settings", lambda: settings)
     asyncio.run(ensure_topics(settings))
-    with Store.connect(clickhouse_url, database) as store:
+    with Store.connect(clickhouse_url, database, answer_timeout_s=PATIENCE_S) as store:
         migrate(store)
         store.command("ALTER TABLE episodes_raw MODIFY TTL toDateTime(timestamp) + INTERVAL 10000 DAY")
         yield settings
@@ -201,7 +201,9 @@ def test_what_is_altered_is_named(settings: Settings, tmp_path: Path) -> None:
     asyncio.run(put_state(settings, places["ses_1"], state, broken))
     url = settings.clickhouse.url
     assert url is not None
-    with Store.connect(url.get_secret_value(), settings.clickhouse.database) as store:
+    with Store.connect(
+        url.get_secret_value(), settings.clickhouse.database, answer_timeout_s=PATIENCE_S
+    ) as store:
         store.command(
             f"DELETE FROM events_raw WHERE session_id = 'ses_2' AND log_offset = {events[5].offset}"
         )
