@@ -25,8 +25,9 @@ Places = NDArray[np.int64]
 class Values:
     """The values of cases, one below the other, those with the best source first.
 
-    `owners` int64 [values], the case of each, ascending; `numbers` int32, which of its case's; `features`
-    float64 [values, FEATURES]; `right` bool; `contexts` float32 [values, n], the most of its candidates.
+    `owners` int64 [values], the case of each, ascending; `numbers` int32, which of its call's;
+    `features` float64 [values, FEATURES]; `right` bool; `contexts` float32 [values, n], the most of its
+    candidates.
     """
 
     owners: Places
@@ -52,7 +53,7 @@ class Offered:
 
     `rates` float64 of their sources, `looks` of values that look alike, and `nameable`, of all sources of the
     parameter together; `shares` float64, how much of what the parameter was given looks like it; `numbers`
-    int32, of the value in its case; `cases` int64; `families` int8, of the source; `right` bool.
+    int32, of the value in its call; `cases` int64; `families` int8, of the source; `right` bool.
     """
 
     rates: Column
