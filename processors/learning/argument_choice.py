@@ -84,12 +84,13 @@ def weighed(offered: Offered) -> Values:
     features = np.column_stack((*map(logit, told), np.log(counts), np.ones(len(starts))))
     contexts = offered.contexts[order]
     most = np.maximum.reduceat(contexts, starts, axis=0) if len(starts) else contexts
-    return _best(Values(cases[starts], numbers[starts], features, right[starts], most))
+    named_at = np.minimum.reduceat(order, starts) if len(starts) else order
+    return _best(Values(cases[starts], numbers[starts], features, right[starts], most), named_at)
 
 
-def _best(found: Values) -> Values:
-    """Those of each case that have the best sources."""
-    order = np.lexsort((found.numbers, -found.features[:, 0], found.owners))
+def _best(found: Values, named_at: Places) -> Values:
+    """Those of each case that have the best sources; of equals those that are named first."""
+    order = np.lexsort((named_at, -found.features[:, 0], found.owners))
     owners = found.owners[order]
     ranks = np.arange(len(owners)) - np.searchsorted(owners, owners)
     return found.of(order[ranks < VALUES_MOST])
