@@ -93,7 +93,7 @@ class Cases:
         shapes: int32 [candidates, SHAPE_CIRCLES], names, of how the value looks.
         looks: int32 [candidates, SHAPE_CIRCLES], names, of what was given and looks like it.
         right: bool [candidates], whether the value was given.
-        values: int32 [candidates], the number of the value within its case.
+        values: int32 [candidates], the number of the value within its call.
         families: int8 [candidates], the first word of the source.
         cases: int64 [candidates], the case of each, ascending.
         contexts: float32 [candidates, NAMES], what else speaks for it (`argument_context`).
@@ -161,9 +161,10 @@ class Collecting:
         self._folds.append(fold)
         self._later.append(bool(before.past))
         self._known.append(call.arguments.keys() <= {each.name for each in known})
+        values = dict[bytes, int]()
         for wanted in known:
             given = spelled(call.arguments[wanted.name]) if wanted.name in call.arguments else LEFT_OUT
-            case, values = len(self._calls), dict[bytes, int]()
+            case = len(self._calls)
             self._calls.append(number)
             offered = candidates(before, wanted)
             self._any_numbers.append(self._numbered(circles(ANY_SOURCE, wanted, before.previous)))

@@ -25,8 +25,9 @@ Places = NDArray[np.int64]
 class Values:
     """The values of cases, one below the other, those with the best source first.
 
-    `owners` int64 [values], the case of each, ascending; `numbers` int32, which of its case's; `features`
-    float64 [values, FEATURES]; `right` bool; `contexts` float32 [values, n], the most of its candidates.
+    `owners` int64 [values], the case of each, ascending; `numbers` int32, which of its call's;
+    `features` float64 [values, FEATURES]; `right` bool; `contexts` float32 [values, n], the most of its
+    candidates.
     """
 
     owners: Places
@@ -52,7 +53,7 @@ class Offered:
 
     `rates` float64 of their sources, `looks` of values that look alike, and `nameable`, of all sources of the
     parameter together; `shares` float64, how much of what the parameter was given looks like it; `numbers`
-    int32, of the value in its case; `cases` int64; `families` int8, of the source; `right` bool.
+    int32, of the value in its call; `cases` int64; `families` int8, of the source; `right` bool.
     """
 
     rates: Column
@@ -83,12 +84,13 @@ def weighed(offered: Offered) -> Values:
     features = np.column_stack((*map(logit, told), np.log(counts), np.ones(len(starts))))
     contexts = offered.contexts[order]
     most = np.maximum.reduceat(contexts, starts, axis=0) if len(starts) else contexts
-    return _best(Values(cases[starts], numbers[starts], features, right[starts], most))
+    named_at = np.minimum.reduceat(order, starts) if len(starts) else order
+    return _best(Values(cases[starts], numbers[starts], features, right[starts], most), named_at)
 
 
-def _best(found: Values) -> Values:
-    """Those of each case that have the best sources."""
-    order = np.lexsort((found.numbers, -found.features[:, 0], found.owners))
+def _best(found: Values, named_at: Places) -> Values:
+    """Those of each case that have the best sources; of equals those that are named first."""
+    order = np.lexsort((named_at, -found.features[:, 0], found.owners))
     owners = found.owners[order]
     ranks = np.arange(len(owners)) - np.searchsorted(owners, owners)
     return found.of(order[ranks < VALUES_MOST])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import log
 from typing import Any, Final
 
 import numpy as np
@@ -22,11 +23,13 @@ from pml.processors.learning.grouping import Places, summed
 from pml.processors.learning.isotonic import Isotonic
 from pml.processors.learning.softmax import NONE
 
+# The lead of the only value that a parameter may have.
+LEAD_MOST: Final = -log(LEAST_SHARE)
 # Calls of the mean rate that each tool is given.
 STRENGTH: Final = 3.0
 CURVE_CALLS_LEAST: Final = 20
 TREES_CALLS_LEAST: Final = 100
-# Small trees of few calls. The product, the least share and the tool's rate may only speak for a call.
+# Small trees of few calls. The product, the least share and lead, and the tool's rate only speak for a call.
 GROWTH: Final = Growth(
     forests=1,
     rounds=100,
@@ -37,10 +40,10 @@ GROWTH: Final = Growth(
         "reg_lambda": 2.0,
         "subsample": 0.8,
         "colsample_bytree": 1.0,
-        "monotone_constraints": "(1,1,0,0,1,0)",
+        "monotone_constraints": "(1,1,0,0,1,1,0)",
     },
 )
-SAID: Final = 4
+SAID: Final = 5
 """What is said of the values of a call."""
 LOOKS: Final = SAID + 2
 """That, and what is known of its tool."""
@@ -48,19 +51,22 @@ LOOKS: Final = SAID + 2
 Column = NDArray[np.float64]
 
 
-def said_of(best: Column, calls: Places, count: int) -> Column:
-    """float64 [count, SAID]: what speaks for the likeliest values of each call: the log of their product, the
-    log of the least likely, how many there are (log), and whether there are none.
+def said_of(best: Column, ahead: Column, calls: Places, count: int) -> Column:
+    """float64 [count, SAID]: what speaks for the values that each call would be given: the log of their
+    product, the log of the least likely, how many there are (log), whether there are none, and the least lead
+    of one over other values of its parameter.
 
     Args:
-        best: float64 [parameters], the share of the likeliest value of each.
+        best: float64 [parameters], the share of the value of each.
+        ahead: float64 [parameters], its lead (`argument_picks`).
         calls: int64 [parameters], the call of each.
         count: calls.
     """
-    logs, least = np.log(np.maximum(best, LEAST_SHARE)), np.zeros(count)
+    logs, least, lead = np.log(np.maximum(best, LEAST_SHARE)), np.zeros(count), np.full(count, LEAD_MOST)
     np.minimum.at(least, calls, logs)
+    np.minimum.at(lead, calls, ahead)
     many = np.bincount(calls, minlength=count)
-    return np.column_stack((summed(logs, calls, count), least, np.log1p(many), many == 0))
+    return np.column_stack((summed(logs, calls, count), least, np.log1p(many), many == 0, lead))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,13 +14,16 @@ from pml.processors.learning.argument_cases import Known
 from pml.processors.learning.argument_choice import FEATURES
 from pml.processors.learning.argument_confidence import Confidence
 from pml.processors.learning.argument_rates import Rates
+from pml.processors.learning.argument_repeats import Repeats
 from pml.processors.learning.candidates import fitting
 from pml.processors.learning.parameters import Parameter, Seen
 
 Column = NDArray[np.float64]
 
 
-def to_arrays(known: Known, rates: Rates, weights: Column, confidence: Confidence) -> dict[str, NDArray[Any]]:
+def to_arrays(
+    known: Known, rates: Rates, weights: Column, confidence: Confidence, repeats: Repeats
+) -> dict[str, NDArray[Any]]:
     """The parts of argument sources; of what was seen only constants that several sessions share."""
     told = {
         "names": {tool: list(names) for tool, names in known.names.items()},
@@ -31,12 +34,13 @@ def to_arrays(known: Known, rates: Rates, weights: Column, confidence: Confidenc
     return {
         "known": np.frombuffer(orjson.dumps(told), dtype=np.uint8),
         "choice": weights,
+        **repeats.to_arrays(),
         **{f"rates.{name}": array for name, array in rates.to_arrays().items()},
         **{f"confidence.{name}": array for name, array in confidence.to_arrays().items()},
     }
 
 
-def from_arrays(arrays: Mapping[str, NDArray[Any]]) -> tuple[Known, Rates, Column, Confidence]:
+def from_arrays(arrays: Mapping[str, NDArray[Any]]) -> tuple[Known, Rates, Column, Confidence, Repeats]:
     """What `to_arrays` wrote.
 
     Raises:
@@ -63,6 +67,7 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]]) -> tuple[Known, Rates, Colum
         Rates.from_arrays(_part(arrays, "rates.")),
         weights,
         Confidence.from_arrays(_part(arrays, "confidence."), tools),
+        Repeats.from_arrays(arrays),
     )
 
 

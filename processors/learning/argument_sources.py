@@ -3,7 +3,8 @@
 A parameter's value is an argument of an earlier call, a field of an earlier result, a piece of the visible
 text, a habit, a default, or it is left out. What named the right value in ended sessions is counted
 (`argument_rates`); values that several sources name are weighed (`argument_choice`). Free text is what no
-source ever names: its best value is unlikely, so nothing is guessed.
+source ever names: its best value is unlikely, so nothing is guessed. The values of a call are chosen
+together: what one parameter has, another is less likely to have (`argument_repeats`).
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from pml.processors.learning.argument_choice import (
 from pml.processors.learning.argument_combining import LEAST_SHARE, combinations
 from pml.processors.learning.argument_confidence import Confidence, said_of
 from pml.processors.learning.argument_context import NAMES, described
+from pml.processors.learning.argument_picks import NAMEABLE, lead, leads, picked
 from pml.processors.learning.argument_rates import (
     ANY_SOURCE,
     Rates,
@@ -48,6 +50,7 @@ from pml.processors.learning.argument_rates import (
     look_circles,
     shape_circles,
 )
+from pml.processors.learning.argument_repeats import Repeats
 from pml.processors.learning.argument_trees import (
     CASES_LEAST,
     cross_grown,
@@ -63,11 +66,12 @@ from pml.processors.learning.scene import HISTORY_MOST, Past, Scene, scene, take
 
 __all__ = ["ArgumentSources", "Guess", "Past"]
 
-# Values that are less likely than this are none: who has no other cannot be named.
-NAMEABLE: Final = 0.05
 GUESSES_MOST: Final = 10
 
 Column = NDArray[np.float64]
+# A value of a parameter: its share, its best source, and a number that equal values of a call share.
+Named = tuple[float, Candidate, int]
+NONE_NAMED: Final[Named] = (LEAST_SHARE, NOT_GIVEN, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,7 @@ class ArgumentSources:
     rates: Rates
     weights: Column
     confidence: Confidence
+    repeats: Repeats
     trees: BoostedTrees | None = None
 
     @classmethod
@@ -122,7 +127,8 @@ class ArgumentSources:
         found = _cross_fitted(cases)
         weights = learned_weights(found)
         said, trees = _chosen(found, shares(weights, found), cases.folds[cases.calls][found.owners])
-        return cls(known, _rates(cases), weights, _confidence(cases, found, said), trees)
+        repeats = _repeats(cases, found, said)
+        return cls(known, _rates(cases), weights, _confidence(cases, found, said, repeats), repeats, trees)
 
     def guesses(self, name: str, past: Sequence[Past], request: str, most: int = 3) -> tuple[Guess, ...]:
         """Arguments that the next call of a tool may have, the likeliest first.
@@ -139,14 +145,18 @@ class ArgumentSources:
             return ()
         before = scene([taken_apart(each) for each in past[-HISTORY_MOST:]], request)
         wanted = self.known.parameters(name)
-        named = self._values(before, wanted)
+        named, again = self._values(before, wanted)
         if any(not each for each in named):
             return ()
-        picked = combinations([[share for share, _ in each] for each in named], min(most, GUESSES_MOST))
-        best = np.array([each[0][0] for each in named])
-        sure = self.confidence(said_of(best, np.zeros(len(best), dtype=np.int64), 1)[0], name)
-        told = [[each[pick][1] for each, pick in zip(named, picks, strict=True)] for _, picks in picked]
-        odds = np.exp([product - picked[0][0] for product, _ in picked])
+        sets = combinations(
+            [[share for share, _, _ in each] for each in named],
+            min(most, GUESSES_MOST),
+            [[number for _, _, number in each] for each in named],
+            again,
+        )
+        sure = self.confidence(_said(named, sets[0][1]), name)
+        told = [[each[pick][1] for each, pick in zip(named, picks, strict=True)] for _, picks in sets]
+        odds = np.exp([product - sets[0][0] for product, _ in sets])
         scale = min(sure, 1 / float(odds.sum()))
         return tuple(
             _guess(wanted, values, scale * float(share)) for values, share in zip(told, odds, strict=True)
@@ -154,7 +164,7 @@ class ArgumentSources:
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Everything as arrays; `known` is JSON as bytes."""
-        told = argument_model.to_arrays(self.known, self.rates, self.weights, self.confidence)
+        told = argument_model.to_arrays(self.known, self.rates, self.weights, self.confidence, self.repeats)
         return told | ({} if self.trees is None else self.trees.to_arrays())
 
     @classmethod
@@ -167,35 +177,38 @@ class ArgumentSources:
         trees = BoostedTrees.from_arrays(arrays, FEATURES + len(NAMES)) if "tree_roots" in arrays else None
         return cls(*argument_model.from_arrays(arrays), trees)
 
-    def _values(self, before: Scene, wanted: Sequence[Parameter]) -> list[list[tuple[float, Candidate]]]:
-        """The values of each parameter, the likeliest first, each with its best source; or none.
+    def _values(
+        self, before: Scene, wanted: Sequence[Parameter]
+    ) -> tuple[list[list[Named]], Mapping[int, float]]:
+        """The values of each parameter, the likeliest first, or none; and what having one again counts for.
 
         An optional one that cannot be named is left out. All are weighed at once: one by one, the parameters
         of a tool that takes many would cost more in calls of NumPy than in numbers.
         """
         offered = [candidates(before, each) for each in wanted]
-        named = self._likely(before, wanted, offered) if any(offered) else [[] for _ in wanted]
+        named, again = self._likely(before, wanted, offered) if any(offered) else ([[] for _ in wanted], {})
         return [
             sorted(likely, key=lambda value: (-value[0], value[1].value))
-            or ([] if parameter.required else [(LEAST_SHARE, NOT_GIVEN)])
+            or ([] if parameter.required else [NONE_NAMED])
             for parameter, likely in zip(wanted, named, strict=True)
-        ]
+        ], again
 
     def _likely(
         self, before: Scene, wanted: Sequence[Parameter], offered: Sequence[Sequence[Candidate]]
-    ) -> list[list[tuple[float, Candidate]]]:
-        """The values of each parameter that can be named, each with its best source."""
+    ) -> tuple[list[list[Named]], Mapping[int, float]]:
+        """The values of each parameter that can be named, and what having one again counts for."""
         given = self._offered(before, wanted, offered)
         found = weighed(given)
         said = shares(self.weights, found) if self.trees is None else tree_shares(self.trees, found)
         each = [candidate for own in offered for candidate in own]
-        best = {int(given.numbers[place]): place for place in np.argsort(given.rates, kind="stable")}
-        named: list[list[tuple[float, Candidate]]] = [[] for _ in wanted]
+        places = np.argsort(given.rates, kind="stable").tolist()
+        best = {(int(given.cases[place]), int(given.numbers[place])): place for place in places}
+        named: list[list[Named]] = [[] for _ in wanted]
         ranked = zip(found.owners.tolist(), said.tolist(), found.numbers.tolist(), strict=True)
         for owner, share, number in ranked:
             if share >= NAMEABLE:
-                named[owner].append((share, each[best[number]]))
-        return named
+                named[owner].append((share, each[best[owner, number]], number))
+        return named, self.repeats.of(found)
 
     def _offered(
         self, before: Scene, wanted: Sequence[Parameter], offered: Sequence[Sequence[Candidate]]
@@ -204,9 +217,8 @@ class ArgumentSources:
         pairs = [(each, own) for each, own in zip(wanted, offered, strict=True) if own]
         told = [(each, parameter) for parameter, own in pairs for each in own]
         owners = np.repeat(np.arange(len(wanted)), [len(own) for own in offered])
-        names: dict[tuple[int, bytes], int] = {}
-        pieces = zip(owners.tolist(), told, strict=True)
-        numbers = [names.setdefault((owner, each.value), len(names)) for owner, (each, _) in pieces]
+        names: dict[bytes, int] = {}
+        numbers = [names.setdefault(each.value, len(names)) for each, _ in told]
         any_source = self.rates.of([circles(ANY_SOURCE, each, before.previous) for each in wanted])
         return Offered(
             self.rates.of([circles(each, parameter, before.previous) for each, parameter in told]),
@@ -282,18 +294,39 @@ def _told(found: Candidate) -> str:
     return found.general if found.general.startswith(("constant", "enum")) else found.specific
 
 
-def _confidence(cases: Cases, found: Values, probabilities: Column) -> Confidence:
-    """How often the likeliest value of every parameter of a call was right: of calls that others came before,
-    for nobody asks about the first of a session. Of all calls, where there are no others. Calls of one fold
-    alone confirm nothing."""
-    calls = len(cases.tools)
-    best = np.zeros(len(cases.calls))
+def _said(named: Sequence[Sequence[Named]], picks: Sequence[int]) -> Column:
+    """float64 [SAID]: what is said of the values that were picked."""
+    shares = np.array([own[pick][0] for own, pick in zip(named, picks, strict=True)])
+    others = np.array(
+        [own[int(pick == 0)][0] if len(own) > 1 else 0.0 for own, pick in zip(named, picks, strict=True)]
+    )
+    said = said_of(shares, lead(shares, others), np.zeros(len(shares), dtype=np.int64), 1)
+    return np.asarray(said[0])
+
+
+def _asked(cases: Cases) -> NDArray[np.bool_]:
+    """bool [calls]: those that others came before, for nobody asks about the first of a session. Of all
+    calls, where there are no others."""
+    return cases.later if cases.later.any() else ~cases.later
+
+
+def _repeats(cases: Cases, found: Values, said: Column) -> Repeats:
+    calls = cases.calls[found.owners]
+    asked = _asked(cases)[calls]
+    return Repeats.fit(found.of(asked), said[asked], calls[asked])
+
+
+def _confidence(cases: Cases, found: Values, probabilities: Column, repeats: Repeats) -> Confidence:
+    """How often the values that would be chosen for a call were right. Calls of one fold alone confirm
+    nothing."""
+    calls, asked = len(cases.tools), _asked(cases)
+    best, ahead = np.zeros((2, len(cases.calls)))
     right = np.zeros(len(cases.calls), dtype=np.bool_)
-    order = np.lexsort((probabilities, found.owners))
-    best[found.owners[order]] = probabilities[order]
-    right[found.owners[order]] = found.right[order]
-    said, wrong = said_of(best, cases.calls, calls), summed(~right, cases.calls, calls)
+    rows = picked(found, probabilities, cases.calls[found.owners], repeats)
+    chosen = found.owners[rows]
+    best[chosen], ahead[chosen] = probabilities[rows], leads(found, probabilities, rows)
+    right[chosen] = found.right[rows]
+    said, wrong = said_of(best, ahead, cases.calls, calls), summed(~right, cases.calls, calls)
     named = (wrong == 0) & cases.known & (len(np.unique(cases.folds)) > 1)
-    asked = cases.later if cases.later.any() else ~cases.later
     tools = [tool for tool, one in zip(cases.tools, asked.tolist(), strict=True) if one]
     return Confidence.fit(said[asked], tools, named[asked], cases.folds[asked])

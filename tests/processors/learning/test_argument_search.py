@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations as pairs
 from itertools import product
 from typing import Any
 
@@ -198,6 +199,30 @@ def test_combinations_are_the_likeliest_of_all(shares: list[list[float]], most: 
     assert [math.exp(log) for log, _ in found] == pytest.approx(sorted(every, reverse=True)[:most])
     assert len({picks for _, picks in found}) == len(found)
     assert all(share >= LEAST_SHARE for each in falling for share in each)
+
+
+@few
+@given(
+    st.lists(
+        st.lists(st.tuples(st.floats(0.01, 1), st.integers(0, 3)), min_size=1, max_size=3),
+        min_size=0,
+        max_size=4,
+    ),
+    st.dictionaries(st.integers(0, 3), st.floats(-3, 0)),
+    st.integers(1, 9),
+)
+def test_combinations_are_the_likeliest_of_all_with_what_is_had_twice_less_likely(
+    values: list[list[tuple[float, int]]], again: dict[int, float], most: int
+) -> None:
+    falling = [sorted(each, reverse=True) for each in values]
+    shares, names = ([[value[part] for value in each] for each in falling] for part in (0, 1))
+    found = combinations(shares, most, names, again)
+    every = []
+    for picked in product(*falling):
+        twice = [one for (_, one), (_, other) in pairs(picked, 2) if one == other]
+        every.append(sum(math.log(share) for share, _ in picked) + sum(again.get(one, 0) for one in twice))
+    assert [score for score, _ in found] == pytest.approx(sorted(every, reverse=True)[:most])
+    assert len({picks for _, picks in found}) == len(found)
 
 
 @pytest.mark.parametrize(
