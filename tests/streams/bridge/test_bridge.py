@@ -195,16 +195,16 @@ async def published_permissions(pml: World) -> set[str]:
     return set(record.data.file.tools)
 
 
-async def test_a_changed_permissions_file_is_published(pml: World) -> None:
+async def test_a_changed_permissions_file_is_published_within_a_second_or_so(pml: World) -> None:
     pml.write_permissions({"version": 1, "tools": {"raw:good": {"scope": "minimal", "approval": "auto"}}})
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(5):
         while "raw:good" not in await published_permissions(pml):
             await asyncio.sleep(0.05)
     guess = run("raw:good", speculative=True)
     await pml.send(guess)
     assert (await pml.answer(guess.call_id)).status == "ok"
     pml.write_permissions(PERMISSIONS)
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(5):
         while "trouble:*" not in await published_permissions(pml):
             await asyncio.sleep(0.05)
 

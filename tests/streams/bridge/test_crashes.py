@@ -199,7 +199,7 @@ async def test_a_clean_stop_leaves_nothing_running_and_nothing_lost(pml: World) 
         await pml.send(safe)
         await until(lambda: pml.happened("count", unsafe) and pml.happened("slow", safe))
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.ended(), PATIENCE_S) == 0
+        assert await asyncio.wait_for(process.ended(), 25) == 0
     assert [outcome.status for outcome in await pml.outcomes(unsafe)] == ["ok"], "an unsafe call is awaited"
     assert await pml.outcomes(safe) == [], "a safe one is left to the next bridge"
     assert not alive(pml)

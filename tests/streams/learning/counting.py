@@ -15,5 +15,5 @@ class Counting(Wish):
     @property
     def learners(self) -> Learners:
         """Those that count, and the one."""
-        asked = Wish.learners.__get__(self)
+        asked = super().learners
         return {name: each for name, each in asked.items() if name not in LEARNED or name == self.learner}
