@@ -21,6 +21,7 @@ from mcp.types import CallToolResult, RequestParamsMeta, TextContent
 from pml.deploy.examples import files_server
 from pml.deploy.examples.files_server import ENTRIES_MAX, MATCHES_MAX
 from pml.deploy.examples.formats import TEXT_MAX_BYTES
+from tests.fixtures.patience import PATIENCE_S
 
 SCRIPT = Path(files_server.__file__)
 MODULE = ("-m", "pml.deploy.examples.files_server")
@@ -204,7 +205,7 @@ async def test_calls_at_once_keep_the_log_whole(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_served_is_said_at_the_start(tmp_path: Path, root: str) -> None:
     (tmp_path / "file").touch()
     command = [sys.executable, *MODULE, "--root", str(tmp_path / root)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 2
     assert root in done.stderr
     assert "Traceback" not in done.stderr

@@ -11,13 +11,16 @@ import pytest
 
 from pml.deploy.examples import world
 from pml.schemas.errors import ConfigurationError, PrerequisiteError
+from tests.fixtures.patience import PATIENCE_S
 
 CHECKOUT = Path(__file__).parents[2]
 
 
 def git(repository: Path, *arguments: str) -> str:
     command = ["git", "-C", str(repository), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=PATIENCE_S
+    ).stdout.strip()
 
 
 def test_two_builds_are_the_same_and_a_rebuild_removes_what_was_added(tmp_path: Path) -> None:

@@ -116,5 +116,5 @@ async def _runs_of_a_store_less_time(workshop: Workshop) -> int:
         enough = len(workshop.submissions) >= before + RUNS_MEANWHILE
         return enough and time.monotonic() - began >= STORE_AWAY_S
 
-    await until(over, STORE_AWAY_S + 60, "no runs were submitted")
+    await until(over, STORE_AWAY_S + PATIENCE_S, "no runs were submitted")
     return len(workshop.submissions) - before

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.fixtures.patience import PATIENCE_S
 from tests.mutation.command import sampled
 from tests.mutation.mutants import Module, Mutant
 from tests.mutation.patching import exchange
@@ -128,7 +129,7 @@ def hunt(place: Path, *words: str) -> tuple[int, Any]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=PATIENCE_S,
     )
     assert done.returncode in {0, 1}, done.stderr
     return done.returncode, json.loads(done.stdout)
@@ -235,7 +236,7 @@ def test_a_hunt_that_is_interrupted_tells_what_it_found(place: Path) -> None:
     )
     before = wait_for_children(running.pid)
     running.send_signal(signal.SIGINT)
-    told = json.loads(running.communicate(timeout=60)[0])
+    told = json.loads(running.communicate(timeout=PATIENCE_S)[0])
     assert 0 <= told["tried"] < 4 * 8
     assert told["interval"][0] < told["interval"][1], "it is an estimate now"
     assert not any(Path(f"/proc/{pid}").exists() for pid in before)

@@ -175,7 +175,7 @@ def test_a_loop_that_does_not_turn_any_more_ends_the_process() -> None:
         "asyncio.run(main())\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=25, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert done.returncode == FROZEN_EXIT_CODE
     assert "in main" in done.stderr
@@ -187,7 +187,7 @@ def test_a_process_that_was_told_to_stop_ends_whatever_its_libraries_wait_for() 
         "end_in_time(0.2); threading.Thread(target=threading.Event().wait).start()"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert done.returncode == FROZEN_EXIT_CODE, done.stderr
     assert "in wait" in done.stderr
@@ -206,7 +206,7 @@ def test_a_process_whose_role_failed_ends_whatever_its_libraries_wait_for(tmp_pa
         f"worker.run_worker(Settings.load(data_dir={str(tmp_path)!r}), ['sink'])\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert done.returncode == FROZEN_EXIT_CODE, done.stderr
     assert "no broker" in done.stderr
@@ -221,7 +221,7 @@ def test_a_worker_process_stops_cleanly_on_sigterm(settings: Settings, tmp_path:
             asyncio.run(until_ready(settings, "sink"))
         finally:
             process.terminate()
-        _, errors = process.communicate(timeout=40)
+        _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, errors
     assert states(settings) == {"sink": "stopped"}
 

@@ -236,7 +236,7 @@ async def test_of_two_bridges_with_different_permissions_one_stops_with_a_senten
         )
         for number, file in enumerate(files)
     ]
-    done, _ = await asyncio.wait(bridges, timeout=60, return_when=asyncio.FIRST_COMPLETED)
+    done, _ = await asyncio.wait(bridges, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
     stop.set()
     results = await asyncio.gather(*bridges, return_exceptions=True)
     assert len(done) == 1

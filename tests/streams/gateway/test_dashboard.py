@@ -14,6 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from pml.streams.gateway.dashboard import Dashboard
+from tests.fixtures.patience import PATIENCE_S
 from tests.golden.scenario import Scenario, parse
 from tests.processors.session_world import SessionWorld
 from tests.streams.gateway.test_app import client, token
@@ -112,7 +113,7 @@ def evaluated(script: str, **given: Any) -> Any:
         input=source.replace("@ui/", f"{UI.as_uri()}/").encode(),
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr.decode()
     return orjson.loads(done.stdout.splitlines()[-1])
@@ -369,5 +370,5 @@ def test_values_as_people_read_them() -> None:
 
 @needs_deno
 def test_the_scripts_are_free_of_what_a_linter_finds() -> None:
-    done = run([DENO, "lint", "--no-config", str(UI)], capture_output=True, check=False, timeout=60)
+    done = run([DENO, "lint", "--no-config", str(UI)], capture_output=True, check=False, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr.decode()

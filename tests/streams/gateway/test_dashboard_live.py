@@ -10,6 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.fixtures.patience import PATIENCE_S
 from tests.fixtures.project import Project
 from tests.fixtures.project import guest as project
 from tests.streams.gateway.browser import Page, browser
@@ -49,7 +50,7 @@ async def test_a_person_follows_approves_and_scores_with_the_keyboard(
     await asyncio.to_thread(project.pml, "up", "--detach")
     part = next(part for part in project.json("status")["parts"] if part["name"] == "gateway")
     door = str(part["address"])
-    asked = httpx2.post(f"{door}/v1/runs?wait_s=40", json={"workflow": WORKFLOW}, timeout=60).json()
+    asked = httpx2.post(f"{door}/v1/runs?wait_s=40", json={"workflow": WORKFLOW}, timeout=PATIENCE_S).json()
     assert asked["status"] == "waiting"
     async with browser(BROWSER, tmp_path / "profile") as page:
         await page.go(f"{door}/ui")
@@ -68,7 +69,7 @@ async def test_a_person_follows_approves_and_scores_with_the_keyboard(
         assert token["token"] not in await page.look(
             "JSON.stringify([location.href, {...localStorage}, document.cookie])"
         )
-    run = httpx2.get(f"{door}/v1/runs/{asked['run_id']}", headers=_bearer(token), timeout=60).json()
+    run = httpx2.get(f"{door}/v1/runs/{asked['run_id']}", headers=_bearer(token), timeout=PATIENCE_S).json()
     assert (run["status"], run["scores"]["helpful"]["value"]) == ("completed", True)
     assert run["scores"]["helpful"]["principal"] == "person:ada"
 

@@ -27,7 +27,7 @@ READ = {"id": "read", "tool": "files:read_file", "arguments": {"path": "a.txt"}}
 def door(project: Project) -> Iterator[httpx2.Client]:
     project.pml("up", "--detach")
     part = next(part for part in project.json("status")["parts"] if part["name"] == "gateway")
-    with httpx2.Client(base_url=part["address"], timeout=60) as client:
+    with httpx2.Client(base_url=part["address"], timeout=PATIENCE_S) as client:
         yield client
 
 

@@ -22,6 +22,7 @@ from pml.streams.local.kafka_folder import KafkaFolder
 from pml.streams.local.kafka_probe import answers
 from pml.streams.local.polling import until
 from pml.streams.local.ports import HOST, choose_port, free_port
+from tests.fixtures.patience import PATIENCE_S
 
 pytestmark = pytest.mark.integration
 
@@ -182,7 +183,7 @@ async def test_a_killed_supervisor_leaves_no_broker_behind(tmp_path: Path) -> No
     broker = psutil.Process(int(await supervisor.stdout.readline()))
     supervisor.kill()
     await supervisor.wait()
-    assert await until(lambda: is_gone(broker) and holder_is_gone(tmp_path), 0.02, 10)
+    assert await until(lambda: is_gone(broker) and holder_is_gone(tmp_path), 0.02, PATIENCE_S)
 
 
 async def test_a_broker_that_dies_while_starting_says_why(tmp_path: Path) -> None:
@@ -225,7 +226,7 @@ async def test_a_port_that_somebody_took_first_is_replaced(
 async def test_a_start_that_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:
     broker = EmbeddedKafka(tmp_path)
     start = asyncio.create_task(broker.start())
-    assert await until(broker.alive, 0.01, 30)
+    assert await until(broker.alive, 0.01, PATIENCE_S)
     start.cancel()
     with pytest.raises(asyncio.CancelledError):
         await start

@@ -73,7 +73,9 @@ async def stdio(stack: Project, mode: str, somebody: Somebody) -> AsyncIterator[
 def http(token: str) -> Callable[..., Any]:
     @asynccontextmanager
     async def connect(stack: Project, mode: str, somebody: Somebody) -> AsyncIterator[Client]:
-        async with httpx2.AsyncClient(headers={"authorization": f"Bearer {token}"}, timeout=60) as web:
+        async with httpx2.AsyncClient(
+            headers={"authorization": f"Bearer {token}"}, timeout=PATIENCE_S
+        ) as web:
             server = streamable_http_client(address(stack), http_client=web)
             async with Client(server, mode=mode, elicitation_callback=somebody) as client:
                 yield client

@@ -81,7 +81,7 @@ def over_stdio(project: Project) -> StdioServerParameters:
 async def over_http(project: Project, token: str) -> AsyncIterator[Client]:
     headers = {"authorization": f"Bearer {token}"}
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=60) as http,
+        httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as http,
         Client(streamable_http_client(address(project), http_client=http)) as client,
     ):
         yield client

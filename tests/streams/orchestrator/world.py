@@ -6,7 +6,7 @@ import asyncio
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -64,10 +64,14 @@ async def beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
             task.cancel()
 
 
-class Installation:
-    """Topics under a prefix of their own."""
+# Nothing runs into a time-out that no test asks for, however slow the machine is.
+UNHURRIED = {"task_s": 2 * PATIENCE_S, "queue_s": 2 * PATIENCE_S, "run_s": 2 * PATIENCE_S}
 
-    def __init__(self, kafka: str, folder: Path, **values: Any) -> None:
+
+class Installation:
+    """Topics under a prefix of their own; what a test says of time-outs goes before."""
+
+    def __init__(self, kafka: str, folder: Path, timeouts: Mapping[str, float] = UNHURRIED) -> None:
         self.settings = Settings.load(
             data_dir=folder,
             kafka={
@@ -76,7 +80,7 @@ class Installation:
                 "session_timeout_s": 6,
                 "heartbeat_s": 0.5,
             },
-            **values,
+            timeouts=UNHURRIED | dict(timeouts),
         )
         self.topics = self.settings.topics
         self.producer: Any = None
@@ -175,13 +179,17 @@ class Installation:
         return [call for call in decoded if isinstance(call, CallRun)]
 
     async def wait_for(self, session: str, kind: str, count: int = 1) -> list[Event]:
-        """The session's events once so many of this type are among them."""
+        """The session's events once so many of this type are among them; else what it has is told."""
 
         async def there() -> list[Event]:
             events = await self.events(session)
             return events if sum(event.type == kind for event in events) >= count else []
 
-        found: list[Event] = await until(there, f"{kind} of {session}")
+        try:
+            found: list[Event] = await until(there, f"{kind} of {session}")
+        except AssertionError as late:
+            late.add_note(f"{session} has {await self.types(session)}")
+            raise
         return found
 
     @asynccontextmanager
