@@ -31,10 +31,11 @@ from benchmarks.end_to_end.foreseen import SERVER
 from benchmarks.end_to_end.live_answers import answers
 from benchmarks.end_to_end.live_log import TYPES, EarlyCalls
 from benchmarks.end_to_end.live_table import row_of, show
-from benchmarks.end_to_end.measure import HALF, SIDES
+from benchmarks.end_to_end.measure import SIDES
 from benchmarks.end_to_end.models import RANKER
 from benchmarks.end_to_end.play import Play, Session, given, play_of, server_file
 from benchmarks.end_to_end.sets import ANSWER_S, ASKED_S, SETS
+from benchmarks.end_to_end.thresholds import HALF
 from benchmarks.figures import Figure
 from benchmarks.kept_rows import Row, in_order, kept_rows, measured_now
 from benchmarks.learning.ways import WAYS, ways_named

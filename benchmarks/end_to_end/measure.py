@@ -13,25 +13,18 @@ import numpy as np
 from benchmarks.end_to_end.clock import Account, Call, Rules, oracle, played, unpredicted
 from benchmarks.end_to_end.foreseen import Foreseen, Recorded
 from benchmarks.end_to_end.models import RANKER, Rows, asked_of, models_of
+from benchmarks.end_to_end.thresholds import HALF, THRESHOLDS, Tried, chosen_elsewhere
 from benchmarks.learning.argument_sets import argument_set
 from benchmarks.learning.ways import WAYS
-from pml.processors.learning.intervals import interval, resampled_means
 from pml.processors.learning.judging import FOLDS
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.splits import folds
 from pml.processors.memory.embedding import Embedding
 from pml.streams.learning.data_sets import recorded, rows_of
 
-WASTE_MOST = 0.35
-# A threshold that is best on some sessions wastes more on others: it is chosen at so much.
-WASTE_AIMED = 0.30
-# Two hundredths apart, and one that nothing reaches.
-THRESHOLDS = (*(round(0.02 * step, 2) for step in range(50)), 0.99, 1.01)
 # What is lost of what the oracle gains: the first that holds.
 LOSSES = ("served", "tool not named", "arguments not named", "arguments wrong", "not sure enough")
 SIDES = ("baseline", RANKER)
-# The one of them that stays where no other is surely better: what begins is likelier right than wrong.
-HALF = 0.5
 # The ranker with that one everywhere.
 AT_HALF = f"{RANKER}, at {HALF}"
 # The ranker, were somebody to know when a session ends: with thresholds of its own.
@@ -149,9 +142,7 @@ def _side(
 ) -> dict[str, Any]:
     """Each fold with the fixed threshold, or with the one that is chosen on the others."""
     account, losses = Account(), Counter[str]()
-    thresholds = [
-        _chosen_elsewhere(held, number, rules) if fixed is None else fixed for number in range(len(held))
-    ]
+    thresholds = _chosen(held, rules) if fixed is None else [fixed] * len(held)
     for fold, threshold in zip(held, thresholds, strict=True):
         for each in fold:
             account.add(each.played(replace(rules, threshold=threshold)))
@@ -163,35 +154,14 @@ def _side(
     }
 
 
-def _chosen_elsewhere(held: Sequence[Sequence[Sitting]], number: int, rules: Rules) -> float:
-    """What is chosen on the sessions of the other folds."""
-    others = [each for other in (*held[:number], *held[number + 1 :]) for each in other]
-    return chosen_threshold(others, rules)
+def _chosen(held: Sequence[Sequence[Sitting]], rules: Rules) -> list[float]:
+    """For each fold what is chosen on the others."""
+    folds = [_tried(fold, rules) for fold in held]
+    return [chosen_elsewhere(folds, number) for number in range(len(folds))]
 
 
-def chosen_threshold(sittings: Sequence[Sitting], rules: Rules) -> float:
-    """`HALF`, or the best threshold on these sessions where it is surely better.
-
-    The best is that with the shortest wall clock of those that waste little enough; the highest of equals.
-    Better is what saves more, or wastes too much no longer, in 95 % of resampled sessions: what is best on a
-    few says little about others.
-    """
-    found = {
-        each: [sitting.played(replace(rules, threshold=each)) for sitting in sittings] for each in THRESHOLDS
-    }
-    sums = {each: Account.total(accounts) for each, accounts in found.items()}
-    sparing = {each: account for each, account in sums.items() if account.waste <= WASTE_AIMED}
-    best = min(sparing, key=lambda each: (sparing[each].wall_s, -each))
-    saved_s = [usual.wall_s - each.wall_s for usual, each in zip(found[HALF], found[best], strict=True)]
-    too_much_s = [each.wasted_s - WASTE_MOST * each.used_s for each in found[HALF]]
-    return best if _surely_above_zero(saved_s) or _surely_above_zero(too_much_s) else HALF
-
-
-def _surely_above_zero(values: Sequence[float]) -> bool:
-    """Whether the 95 % interval of their mean is, over sessions."""
-    if not any(values):
-        return False
-    return interval(resampled_means(np.array(values), np.arange(len(values)), seed=0))[0] > 0
+def _tried(fold: Sequence[Sitting], rules: Rules) -> Tried:
+    return {each: [one.played(replace(rules, threshold=each)) for one in fold] for each in THRESHOLDS}
 
 
 def lost(sittings: Sequence[Sitting], threshold: float) -> Counter[str]:

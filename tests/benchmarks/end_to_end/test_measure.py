@@ -13,7 +13,6 @@ from benchmarks.end_to_end.measure import (
     END_KNOWN,
     Held,
     Sitting,
-    chosen_threshold,
     lost,
     measured,
     row_of,
@@ -30,22 +29,6 @@ def sitting(*, confidence: float, right: bool = True) -> Sitting:
     calls = (Call("a", b"a", True, 1.0, 2.0), Call("b", b"b", True, 1.0, 2.0))
     named = Guess("b", b"b" if right else b"b with others", confidence, True, 1.0)
     return Sitting(calls, (Foreseen((named,), ("b",)), Foreseen((), ())))
-
-
-def test_the_threshold_keeps_out_what_wastes_too_much() -> None:
-    good = [sitting(confidence=0.8)] * 20
-    bad = [sitting(confidence=0.5, right=False)] * 20
-    assert 0.5 < chosen_threshold([*good, *bad], Rules(1.0)) <= 0.8
-    assert chosen_threshold(bad, Rules(1.0)) > 1
-
-
-def test_a_half_stays_where_what_is_best_on_these_sessions_may_be_so_by_luck() -> None:
-    lucky, usual = sitting(confidence=0.3), sitting(confidence=0.8)
-    assert chosen_threshold([lucky] + [usual] * 19, Rules(1.0)) == 0.5
-    assert chosen_threshold([lucky] * 10 + [usual] * 10, Rules(1.0)) == 0.3
-    wrong = sitting(confidence=0.6, right=False)
-    assert chosen_threshold([wrong] + [usual] * 2, Rules(1.0)) == 0.5
-    assert chosen_threshold([], Rules(1.0)) == 0.5
 
 
 def test_it_is_told_what_was_lost() -> None:
