@@ -63,45 +63,48 @@ Learner = Literal[
 Split = Literal["groups", "time"]
 Span = tuple[str | None, str | None]
 Moment = Annotated[str | None, typer.Option(metavar="TIME", help="RFC 3339; without a zone it is UTC.")]
+Data = Annotated[
+    str, typer.Option(metavar="WHERE", help="clickhouse, a file of `pml export`, a folder of data sets.")
+]
+Tenant = Annotated[str, typer.Option(help="Whose sessions; it serves nobody else.")]
+Seed = Annotated[int, typer.Option(min=0, help="What splits and resamples are drawn with.")]
+TestShare = Annotated[float, typer.Option(min=0, max=0.9, help="Share of the groups kept for the end.")]
+KeptApart = Annotated[
+    Split, typer.Option(help="What is kept for the end: groups drawn with the seed, or the latest.")
+]
+Wanted = Annotated[Learner | None, typer.Option(help="Keep this one, however good it is; without: the best.")]
+WithAttention = Annotated[
+    bool, typer.Option("--with-attention", help="Compare the attention model, too; takes longer.")
+]
+OutcomeScore = Annotated[
+    str | None,
+    typer.Option(metavar="SCORE", help="What says how good a run was: NAME, NAME>=NUMBER, NAME=CATEGORY."),
+]
+Promote = Annotated[
+    bool | None,
+    typer.Option(help="Let it serve at once; of a file, which has no values for arguments, only if asked."),
+]
+Plot = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Draw the learning curve as PNG; takes longer.")
+]
+Watch = Annotated[bool, typer.Option("--watch", help="Train again and again, until Ctrl-C.")]
 
 
 def train(
     *,
-    data: Annotated[
-        str, typer.Option(metavar="WHERE", help="clickhouse, a file of `pml export`, a folder of data sets.")
-    ] = STORE,
+    data: Data = STORE,
     since: Moment = None,
     until: Moment = None,
-    tenant: Annotated[str, typer.Option(help="Whose sessions; it serves nobody else.")] = DEFAULT_TENANT,
-    seed: Annotated[int, typer.Option(min=0, help="What splits and resamples are drawn with.")] = 0,
-    test: Annotated[
-        float, typer.Option(min=0, max=0.9, help="Share of the groups kept for the end.")
-    ] = TEST_SHARE,
-    split: Annotated[
-        Split, typer.Option(help="What is kept for the end: groups drawn with the seed, or the latest.")
-    ] = "groups",
-    learner: Annotated[
-        Learner | None, typer.Option(help="Keep this one, however good it is; without: the best.")
-    ] = None,
-    with_attention: Annotated[
-        bool, typer.Option("--with-attention", help="Compare the attention model, too; takes longer.")
-    ] = False,
-    outcome_score: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SCORE", help="What says how good a run was: NAME, NAME>=NUMBER, NAME=CATEGORY."
-        ),
-    ] = None,
-    promote: Annotated[
-        bool | None,
-        typer.Option(
-            help="Let it serve at once; of a file, which has no values for arguments, only if asked."
-        ),
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the learning curve as PNG; takes longer.")
-    ] = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Train again and again, until Ctrl-C.")] = False,
+    tenant: Tenant = DEFAULT_TENANT,
+    seed: Seed = 0,
+    test: TestShare = TEST_SHARE,
+    split: KeptApart = "groups",
+    learner: Wanted = None,
+    with_attention: WithAttention = False,
+    outcome_score: OutcomeScore = None,
+    promote: Promote = None,
+    plot: Plot = None,
+    watch: Watch = False,
     every: Every = None,
     new_traces: NewTraces = None,
     memory_mb: MemoryLimit = None,
