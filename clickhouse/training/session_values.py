@@ -19,8 +19,8 @@ from pml.schemas.errors import QueryError
 VALUE_BYTES_MAX = 65_536
 RUNS_MAX = 20_000
 LIMITS = Limits(rows=RUNS_MAX, time_s=120, result_bytes=512 << 20)
-# Codes of ClickHouse: the memory of a query, the bytes of a result.
-TOO_MUCH = frozenset({241, 396})
+# Codes of ClickHouse: the time and the memory of a query, the bytes of a result.
+TOO_MUCH = frozenset({159, 241, 396})
 
 
 @dataclass(frozen=True, slots=True)

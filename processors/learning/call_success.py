@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pml.processors.learning.argument_success import ArgumentSuccess, Pattern
 from pml.processors.learning.calls import Calls
+from pml.processors.learning.choosing import GROUPS_LEAST
 from pml.processors.learning.grouping import summed
 from pml.processors.learning.intervals import interval, paired_interval, resampled_means
 from pml.processors.learning.splits import folds
@@ -39,7 +40,8 @@ class CallsJudged:
     def report(self, seed: int) -> dict[str, Any]:
         """A row for each, what arguments give, and whether that is sure, as JSON-serialisable values.
 
-        They are used only where the whole 95 % interval of what they give is above 0.
+        They are used only where the whole 95 % interval of what they give is above 0, of no fewer groups than
+        let something learned serve (`GROUPS_LEAST`).
         """
         ends = self.success.astype(np.float64)
         errors = [(given - ends) ** 2 for given in (self.with_arguments, self.without)]
@@ -55,7 +57,16 @@ class CallsJudged:
             for name, given, error in zip((WITH, WITHOUT), self._both, errors, strict=True)
         }
         gain = {"brier": round(float((errors[1] - errors[0]).mean()), 4), "interval": _rounded((low, high))}
-        return {"calls": len(ends), "learners": rows, "gain": gain, "used": low > 0}
+        return {
+            "calls": len(ends),
+            "learners": rows,
+            "gain": gain,
+            "used": low > 0 and self._groups >= GROUPS_LEAST,
+        }
+
+    @property
+    def _groups(self) -> int:
+        return len(np.unique(self.clusters))
 
     @property
     def _both(self) -> tuple[Column, Column]:

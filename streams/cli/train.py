@@ -144,7 +144,7 @@ def train(
         _judge_sets(load_settings(), Path(data), seed, with_attention=with_attention, as_json=json)
     else:
         asked.check_file()
-        _kept(load_settings(), asked, plot, promote=asked.promotes(promote), as_json=json)
+        _kept(load_settings(), asked, plot, promote=promote, as_json=json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,27 +224,50 @@ class _Asked:
         return [*options, f"--seed={self.seed}", f"--test={self.test}", f"--split={self.split}"]
 
 
-def _kept(settings: Settings, asked: _Asked, plot: Path | None, *, promote: bool, as_json: bool) -> None:
-    """Train a model, keep it, and say what became of it.
+def _kept(
+    settings: Settings, asked: _Asked, plot: Path | None, *, promote: bool | None, as_json: bool
+) -> None:
+    """Train a model, keep it, and say what became of it; `promote` as a person said it, None: nothing.
 
     Raises:
         BrokerUnavailable, StoreUnavailable, QueryError, ConfigurationError
     """
-    from pml.streams.learning.promotion import promote as published
-
-    manifest, found = _trained(settings, asked, with_catalog=promote or asked.data == STORE)
-    record = run_async(published(settings, manifest["model_id"], person())) if promote else None
+    manifest, found = _trained(settings, asked, with_catalog=bool(promote) or asked.data == STORE)
+    promoted, became = run_async(_published(settings, asked, manifest, promote))
     if plot is not None:
         from pml.streams.learning.curve_plot import draw_curve
 
         draw_curve(manifest, plot)
         note(f"drawn in {plot}")
     if as_json:
-        print_json({**manifest, "backtest": found, "promoted": record is not None})
+        print_json({**manifest, "backtest": found, "promoted": promoted})
     else:
         print_manifest(manifest)
         print_line(found)
-        note(_became(manifest, promoted=record is not None))
+        note(became)
+
+
+async def _published(
+    settings: Settings, asked: _Asked, manifest: Mapping[str, Any], promote: bool | None
+) -> tuple[bool, str]:
+    """Whether the model serves from now on, and what is said of it: one that fell only if a person says so.
+
+    Raises:
+        BrokerUnavailable, UndecodableRecord, UnknownMessage, NoSuchModel, ModelDamaged, ModelsBusy
+    """
+    from pml.streams.learning.promotion import promote as published
+    from pml.streams.learning.retraining import publish_earned
+
+    model_id = manifest["model_id"]
+    if promote:
+        await published(settings, model_id, person())
+    elif asked.promotes(promote):
+        serves, why = await publish_earned(settings, manifest, person())
+        if not serves:
+            return False, f"{model_id} is not promoted: {why}"
+    else:
+        return False, f"`pml model promote {model_id}` lets it serve"
+    return True, f"{model_id} serves from now on"
 
 
 def _trained(
@@ -286,11 +309,6 @@ def _check_outcome(told: str, data: str) -> None:
     OutcomeScore.parse(told)
     if data != STORE:
         raise typer.BadParameter("scores are in ClickHouse: --outcome-score goes without --data")
-
-
-def _became(manifest: Mapping[str, Any], *, promoted: bool) -> str:
-    model_id = manifest["model_id"]
-    return f"{model_id} serves from now on" if promoted else f"`pml model promote {model_id}` lets it serve"
 
 
 def _judge_sets(settings: Settings, folder: Path, seed: int, *, with_attention: bool, as_json: bool) -> None:

@@ -35,8 +35,8 @@ from pml.streams.threshold_overrides import chosen_context, publish_override
 
 # An agent thinks before it calls again; real ones for longer.
 THINKS_S = 0.5
-# Half a minute; several minutes where everything has to be compiled on a machine that is slow or busy.
-TRAINING_TIMEOUT_S = 900
+# Half a minute; a quarter of an hour was too short where all is compiled first on a machine that is busy.
+TRAINING_TIMEOUT_S = 3_600
 # The first question makes a bridge import and load a model: seconds, where a machine is busy.
 ANSWER_TIMEOUT_S = 30
 WARM_UPS_MOST = 4

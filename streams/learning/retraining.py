@@ -221,7 +221,7 @@ def steps_of(settings: Settings, job: Job, clock: Clock) -> Steps:
     )
 
 
-async def publish_earned(settings: Settings, manifest: Manifest, principal: str) -> tuple[bool, str]:
+async def publish_earned(settings: Settings, manifest: Mapping[str, Any], principal: str) -> tuple[bool, str]:
     """Let a model serve that was just trained; whether it does, and why.
 
     What serves in it was chosen by `pml train`: something learned only where it is surely better than the

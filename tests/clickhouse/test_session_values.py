@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from pml.clickhouse.client import Store
+from pml.clickhouse.client import Limits, Rows, Store
 from pml.clickhouse.training import session_values
 from pml.clickhouse.training.played_sessions import read_played_sessions
 from pml.clickhouse.training.session_values import LIMITS, VALUE_BYTES_MAX, Stretch, read_session_values
@@ -161,6 +162,27 @@ def test_where_the_values_of_all_are_too_much_the_latest_runs_are_read(
     monkeypatch.setattr(session_values, "LIMITS", replace(LIMITS, result_bytes=5_000))
     with pytest.raises(QueryError):
         read_session_values(store, Stretch("local"))
+
+
+def test_where_all_of_them_take_too_long_the_latest_runs_are_read(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = History()
+    for number in range(8):
+        call(session, f"run_{number}")
+    session.insert(store)
+    query, asked = Store.query, []
+
+    def slow(self: Store, sql: str, given: dict[str, Any], limits: Limits) -> Rows:
+        asked.append(given["most"])
+        if given["most"] > 2:
+            raise QueryError("Timeout exceeded", number=159)
+        return query(self, sql, given, limits)
+
+    monkeypatch.setattr(Store, "query", slow)
+    (found,) = read_session_values(store, Stretch("local", most=8))
+    assert [each.arguments["path"] for each in found.elements] == ["run_6", "run_7"]
+    assert asked == [8, 4, 2]
 
 
 def test_of_a_task_that_ended_anew_the_last_end_counts(store: Store) -> None:

@@ -47,6 +47,14 @@ def test_where_only_extension_or_channel_decides_only_arguments_tell(by: str) ->
     assert report["gain"]["interval"][0] > 0.1
 
 
+def test_of_few_groups_arguments_are_not_used_however_sure_they_seem() -> None:
+    """Two groups that went well leave the bootstrap without any doubt."""
+    judged = judge_calls(planted("path"), np.arange(150) % 2, seed=1)
+    assert judged is not None
+    report = judged.report(seed=1)
+    assert (report["gain"]["interval"][0] > 0.1, report["used"]) == (True, False)
+
+
 def test_what_has_nothing_to_tell_apart_is_not_judged() -> None:
     calls = planted("path")
     assert judge_calls(calls, np.zeros(150, dtype=np.int64), seed=1) is None

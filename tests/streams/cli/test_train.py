@@ -133,6 +133,24 @@ def test_a_model_is_promoted_with_a_backtest_of_the_sessions_that_were_kept_asid
 
 
 @pytest.mark.integration
+@pytest.mark.usefixtures("store")
+def test_a_model_that_fell_serves_again_only_if_a_person_says_so(pml: Pml) -> None:
+    def trained(learner: str, *options: str) -> tuple[str, bool]:
+        told = pml("train", "--learner", learner, "--test", "0", "--json", *options)
+        assert told.exit_code == 0, told.stderr
+        found = orjson.loads(told.stdout)
+        return found["model_id"], found["promoted"]
+
+    first, second = trained("markov_1"), trained("popularity")
+    assert (first[1], second[1]) == (True, True)
+    assert pml("model", "rollback").exit_code == 0
+    assert trained("popularity") == (second[0], False), "it was gone back from"
+    shown = orjson.loads(pml("model", "list", "--json").stdout)
+    assert [each["model_id"] for each in shown["items"] if each["serves"]] == [first[0]]
+    assert trained("popularity", "--promote") == (second[0], True)
+
+
+@pytest.mark.integration
 def test_a_promoted_model_serves_until_another_does_and_can_be_gone_back_to(
     pml: Pml, kafka: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from typer.testing import CliRunner
 
@@ -106,6 +106,19 @@ async def put_state(settings: Settings, partition: int, state: Session, value: b
     await producer.stop()
 
 
+async def committed_offsets(settings: Settings) -> dict[str, dict[TopicPartition, int]]:
+    """What each group of the broker has committed in the topics of this installation."""
+    admin = AIOKafkaAdminClient(**client_options(settings))
+    await admin.start()
+    found = {}
+    for name, *_ in await admin.list_consumer_groups():
+        told = await admin.list_consumer_group_offsets(name)
+        own = {pair: told[pair].offset for pair in told if pair.topic.startswith(settings.topics.prefix)}
+        found |= {name: own} if own else {}
+    await admin.close()
+    return found
+
+
 def verified(*options: str, code: int) -> dict[str, dict[str, object]]:
     """The projections that the command reports."""
     answer = CliRunner().invoke(app, ["replay", "--verify", "--json", *options])
@@ -153,7 +166,9 @@ async def test_what_was_written_before_is_not_read(
 
 def test_what_is_altered_is_named(settings: Settings, tmp_path: Path) -> None:
     events, places = asyncio.run(leave_behind(settings))
+    committed = asyncio.run(committed_offsets(settings))
     whole = verified(code=0)
+    assert asyncio.run(committed_offsets(settings)) == committed, "no group was joined, nothing committed"
     assert [whole[name]["compared"] for name in ("sessions", "clickhouse")] == [2, len(events)]
     assert (whole["derived"]["verdict"], whole["derived"]["compared"]) == ("same", DERIVED_ROWS)
 
@@ -167,8 +182,11 @@ def test_what_is_altered_is_named(settings: Settings, tmp_path: Path) -> None:
     assert (from_store["sessions"]["compared"], from_store["sessions"]["verdict"]) == (2, "same")
     assert (from_store["derived"]["compared"], from_store["derived"]["verdict"]) == (DERIVED_ROWS, "same")
     assert verified("--workers", "2", code=0) == verified("--workers", "1", code=0) == whole
-    late = verified("--since", "2100-01-01", code=0)
+    late = verified("--since", "2100-01-01", code=1)
     assert {item["folded"] for item in late.values()} == {0}
+    typo = CliRunner().invoke(app, ["replay", "--verify", "--session", "ses_l"])
+    assert (typo.exit_code, "no event of session ses_l of tenant local" in typo.stderr) == (1, True)
+    assert CliRunner().invoke(app, ["replay", "--session", "ses_l"]).exit_code == 0, "it compares nothing"
 
     lines = [event.model_dump(exclude_none=True) for event in events]
     lines[2]["data"]["duration_ms"] = 77_777.0
