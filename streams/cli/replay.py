@@ -57,7 +57,7 @@ def replay(
     no partitions; they are computed from the sessions. Of a stretch of time the metrics are left out, and
     sessions that began before it are not folded. Partitions are read side by side, behind whatever else wants
     the processors. One that was stopped goes on with --resume after the last partition that was done.
-    Exit code 1 where anything differs, and where --verify had nothing to compare.
+    Exit code 1 where anything differs, and where --verify found no event.
 
     Examples: pml replay --verify · pml replay --from events.jsonl --verify --json ·
     pml replay --session ses_1 --verify · pml replay --from clickhouse --since 2026-11-01 --verify ·
@@ -78,18 +78,12 @@ def replay(
         print_json(report.as_dict())
     else:
         _print(report)
-    if verify and not report.compared:
-        note(_nothing_compared(report.events, chosen))
-    if not report.same or (verify and not report.compared):
+    nothing_read = verify and report.events == 0
+    if nothing_read:
+        of = "" if session is None else f" of session {session} of tenant {tenant}"
+        note(f"no event{of} was found to verify: check the names, the times, and kafka.topic_prefix")
+    if nothing_read or not report.same:
         raise typer.Exit(FAILED)
-
-
-def _nothing_compared(events: int, session: tuple[str, str] | None) -> str:
-    """Why --verify says nothing, and where to look."""
-    if events:
-        return "nothing that was read is live: sessions that began before --since are not folded"
-    of = "no event" if session is None else f"no event of session {session[1]} of tenant {session[0]}"
-    return f"{of} was found, so nothing was compared: check the names, the times, and kafka.topic_prefix"
 
 
 async def _parts(

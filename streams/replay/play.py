@@ -38,11 +38,6 @@ class ReplayReport:
         """Whether nothing that was compared differs."""
         return not any(comparison.differences for comparison in self.comparisons)
 
-    @property
-    def compared(self) -> int:
-        """How much was held against what is live, of all projections."""
-        return sum(comparison.compared for comparison in self.comparisons)
-
     def as_dict(self) -> dict[str, Any]:
         """What `--json` prints."""
         return {

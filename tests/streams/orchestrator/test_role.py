@@ -83,7 +83,7 @@ async def test_a_failed_call_fails_its_run(installation: Installation) -> None:
 
 async def test_a_task_whose_bridge_is_gone_ends_by_its_deadline(kafka: str, tmp_path: Path) -> None:
     timeouts = {"task_s": 0.5, "queue_s": 0.5, "run_s": 2}
-    async with Installation(kafka, tmp_path, timeouts=timeouts).opened() as installation:
+    async with Installation(kafka, tmp_path, **timeouts).opened() as installation:
         async with installation.orchestrator():
             await installation.start_run("s", definition=workflow(1) | {"options": {"timeout_s": 2}})
             await installation.wait_for("s", "run.failed")

@@ -217,7 +217,7 @@ async def test_ended_lives_are_removed_after_their_time_and_a_returning_session_
     monkeypatch.setattr(write_behind, "TOMBSTONE_SLACK_S", 0)
     monkeypatch.setattr(write_behind, "SWEEP_S", 0.2)
     timeouts = {"session_ttl_s": 1}
-    async with Installation(kafka, tmp_path, timeouts=timeouts).opened() as installation:
+    async with Installation(kafka, tmp_path, **timeouts).opened() as installation:
         async with installation.orchestrator(), installation.bridge():
             await installation.start_run("s")
             first = await installation.wait_for("s", "run.completed")

@@ -6,7 +6,7 @@ import asyncio
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,7 @@ UNHURRIED = {"task_s": 2 * PATIENCE_S, "queue_s": 2 * PATIENCE_S, "run_s": 2 * P
 class Installation:
     """Topics under a prefix of their own; what a test says of time-outs goes before."""
 
-    def __init__(self, kafka: str, folder: Path, timeouts: Mapping[str, float] = UNHURRIED) -> None:
+    def __init__(self, kafka: str, folder: Path, **timeouts: float) -> None:
         self.settings = Settings.load(
             data_dir=folder,
             kafka={
@@ -80,7 +80,7 @@ class Installation:
                 "session_timeout_s": 6,
                 "heartbeat_s": 0.5,
             },
-            timeouts=UNHURRIED | dict(timeouts),
+            timeouts=UNHURRIED | timeouts,
         )
         self.topics = self.settings.topics
         self.producer: Any = None
