@@ -3,7 +3,7 @@
 Agents call recorded tools through the proxy, thinking before every call, on three stacks on one broker and
 one store: one predicts nothing, one predicts by the best baseline, and one by the model that `pml train` made
 of other sessions. The clock is given what the same models answer to the same questions, by the code that
-serves.
+serves. Sessions of each fold are played so, on stacks of their own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import asyncio
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import count
@@ -30,7 +30,7 @@ from benchmarks.end_to_end.clock import Account, Rules, oracle, played, unpredic
 from benchmarks.end_to_end.foreseen import SERVER
 from benchmarks.end_to_end.live_answers import answers
 from benchmarks.end_to_end.live_log import TYPES, EarlyCalls
-from benchmarks.end_to_end.live_table import row_of, show
+from benchmarks.end_to_end.live_table import Fold, row_of, show
 from benchmarks.end_to_end.measure import SIDES
 from benchmarks.end_to_end.models import RANKER
 from benchmarks.end_to_end.play import Play, Session, given, play_of, server_file
@@ -44,6 +44,7 @@ from benchmarks.plan import Plan, planned
 from benchmarks.proxy import CallFailed, through_pml
 from benchmarks.report import Result
 from benchmarks.stack import beside, with_prefix
+from pml.processors.learning.judging import FOLDS
 from pml.processors.learning.known_sessions import as_sequences
 from pml.schemas.errors import PMLError
 from pml.schemas.identifiers import DEFAULT_TENANT
@@ -87,7 +88,7 @@ def main(
     sets: Annotated[str, typer.Option(help="Only these sets, by name, with commas.")] = "",
     sessions: Annotated[
         int,
-        typer.Option(min=1, help="How many of a set are played at most; others than usual are not kept."),
+        typer.Option(min=FOLDS, help="How many of a set are played at most; others than usual are not kept."),
     ] = SESSIONS,
     threshold: Annotated[
         float | None,
@@ -114,10 +115,10 @@ def main(
     others, found = OthersWatch(), dict[str, Row]()
     with planned(NAME, 1, seed) as plan:
         for number, name in enumerate(names):
-            play, thresholds = play_of(folder, name, seed, sessions), _thresholds(name, seed, threshold)
             own = replace(plan, folder=plan.folder / str(number))
-            own.folder.mkdir()
-            found[name] = measured_now({**_about(name), **_measured(own, play, thresholds)})
+            chosen = _thresholds(name, seed, threshold)
+            row = row_of(_folds(own, folder, name, sessions // FOLDS, chosen))
+            found[name] = measured_now({**_about(name), **row})
             if sessions == SESSIONS:
                 kept = {**kept_rows(NAME, seed), **found}
                 _result(in_order(kept, SETS), plan, others).write()
@@ -132,12 +133,23 @@ def _about(name: str) -> dict[str, Any]:
     return {"name": name, "visible": WAYS[name].visible.told}
 
 
-def _thresholds(name: str, seed: int, given_one: float | None) -> dict[str, float]:
-    """For each side the one that is given, or what was chosen for the fold that is played, on the others."""
+def _thresholds(name: str, seed: int, given_one: float | None) -> list[dict[str, float]]:
+    """For each fold and side the one that is given, or what was chosen for that fold on the others."""
     row = kept_rows(MODELLED, seed).get(name)
     if given_one is not None or row is None:
-        return dict.fromkeys(SIDES, HALF if given_one is None else given_one)
-    return {side: row[side]["thresholds"][0] for side in SIDES}
+        return [dict.fromkeys(SIDES, HALF if given_one is None else given_one)] * FOLDS
+    return [{side: row[side]["thresholds"][number] for side in SIDES} for number in range(FOLDS)]
+
+
+def _folds(
+    plan: Plan, data: Path, name: str, most: int, thresholds: Sequence[Mapping[str, float]]
+) -> Iterator[Fold]:
+    """What came of sessions of each fold, with what was learned of the other folds."""
+    for number, chosen in enumerate(thresholds):
+        own = replace(plan, folder=plan.folder / str(number))
+        own.folder.mkdir(parents=True)
+        plan.say(f"{name}: fold {number + 1} of {FOLDS}")
+        yield _measured(own, play_of(data, name, plan.seed, most, number), chosen)
 
 
 def _result(rows: Sequence[Row], plan: Plan, others: OthersWatch) -> Result:
@@ -150,14 +162,14 @@ def _result(rows: Sequence[Row], plan: Plan, others: OthersWatch) -> Result:
     return Result.of(NAME, figures, plan, others, {"at_once": AT_ONCE, "sets": rows})
 
 
-def _measured(plan: Plan, play: Play, thresholds: Mapping[str, float]) -> Row:
-    """One set's row.
+def _measured(plan: Plan, play: Play, thresholds: Mapping[str, float]) -> Fold:
+    """One fold of a set.
 
     Raises:
         SystemExit: it cannot be measured; what a person is told of it.
     """
     try:
-        found: Row = uvloop.run(measure(plan, play, thresholds))
+        found: Fold = uvloop.run(measure(plan, play, thresholds))
     except (PMLError, ExceptionGroup) as error:
         raise _told(error) from None
     return found
@@ -170,7 +182,7 @@ def _told(error: Exception) -> BaseException:
     return SystemExit(f"{error.code}: {error.message}") if isinstance(error, PMLError) else error
 
 
-async def measure(plan: Plan, play: Play, thresholds: Mapping[str, float]) -> dict[str, Any]:
+async def measure(plan: Plan, play: Play, thresholds: Mapping[str, float]) -> Fold:
     """All stacks beside each other, so that whatever others take is taken from each; then the clock.
 
     Raises:
@@ -188,7 +200,7 @@ async def measure(plan: Plan, play: Play, thresholds: Mapping[str, float]) -> di
             told = [played(each, after, rules) for each, after in zip(calls, foreseen, strict=True)]
             clock[name] = (trained.manifest["serves"], Account.total(told))
     off, best = Account.total(map(unpredicted, calls)), Account.total(map(oracle, calls))
-    return row_of(play, thresholds, came, clock, (off, best))
+    return Fold(play, thresholds, came, clock, off, best)
 
 
 async def _came(plan: Plan, play: Play, sides: Mapping[str, Side]) -> dict[str, Account]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -97,21 +98,21 @@ class Play:
         )
 
 
-def play_of(folder: Path, name: str, seed: int, most: int) -> Play:
-    """Sessions of one fold to play, and those of the others to learn of."""
+def play_of(folder: Path, name: str, seed: int, most: int, number: int = 0) -> Play:
+    """Sessions of one fold to play, drawn with the seed, and those of the others to learn of."""
     data = argument_set(folder, name)
     told = list(rows_of(folder / WAYS[name].folder, "tools.jsonl"))
     known = Recorded(data, {tool["tool_id"]: tool.get("read_only") for tool in told}, seed)
     fold = folds(recorded(folder, WAYS[name].folder).sessions.traces.groups, FOLDS, seed)
     tools = {each.name for past in data.sessions for each in past} | data.schemas.keys()
-    rows = np.flatnonzero(fold == 0).tolist()
+    rows = np.random.default_rng(seed).permutation(np.flatnonzero(fold == number)).tolist()
     sessions = (_session(known, row) for row in rows if _complete(known, row))
     return Play(
-        sessions=[session for session in sessions if session.agrees][:most],
+        sessions=list(islice((session for session in sessions if session.agrees), most)),
         reads={tool: known.safe(tool) for tool in sorted(tools)},
         schemas={tool: data.schemas.get(tool) for tool in sorted(tools)},
         descriptions={tool["tool_id"]: tool.get("description") or "" for tool in told},
-        learned_of=[_known(known, row) for row in np.flatnonzero(fold != 0).tolist()],
+        learned_of=[_known(known, row) for row in np.flatnonzero(fold != number).tolist()],
         seed=seed,
     )
 

@@ -73,16 +73,19 @@ def test_less_than_a_whole_measurement_is_not_kept(
     assert names_kept(results) == []
 
 
-def test_stacks_begin_at_what_was_chosen_for_the_fold_that_is_played(
+def test_stacks_begin_at_what_was_chosen_for_each_fold_that_is_played(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "kept_rows", lambda name, seed: kept_rows(name, seed, results))
-    assert live._thresholds("nestful", 1, None) == {"baseline": 0.5, RANKER: 0.5}
+    half = [{"baseline": 0.5, RANKER: 0.5}] * live.FOLDS
+    assert live._thresholds("nestful", 1, None) == half
     row = measured_row("nestful")
-    for side, chosen in (("baseline", 0.7), (RANKER, 0.3)):
-        row[side] = {**row[side], "thresholds": [chosen, 0.9]}
+    own = {"baseline": [0.7, 0.9, 0.5, 0.6, 0.8], RANKER: [0.3, 0.1, 0.2, 0.5, 0.4]}
+    for side, chosen in own.items():
+        row[side] = {**row[side], "thresholds": chosen}
     monkeypatch.setattr(command, "rows_of_sets", lambda *_: iter([row]))
     command.main(sets="nestful", sessions=command.SESSIONS, quick=False, seed=1, json=True)
-    assert live._thresholds("nestful", 1, None) == {"baseline": 0.7, RANKER: 0.3}
-    assert live._thresholds("nestful", 2, None) == {"baseline": 0.5, RANKER: 0.5}
-    assert live._thresholds("nestful", 1, 0.1) == {"baseline": 0.1, RANKER: 0.1}
+    of_each_fold = [dict(zip(own, pair, strict=True)) for pair in zip(*own.values(), strict=True)]
+    assert live._thresholds("nestful", 1, None) == of_each_fold
+    assert live._thresholds("nestful", 2, None) == half
+    assert live._thresholds("nestful", 1, 0.1) == [{"baseline": 0.1, RANKER: 0.1}] * live.FOLDS

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 from rich.console import Console
 
 from benchmarks.end_to_end.clock import Account
 from benchmarks.end_to_end.live_log import EarlyCalls
-from benchmarks.end_to_end.live_table import row_of, show
+from benchmarks.end_to_end.live_table import Fold, row_of, show
 from benchmarks.end_to_end.play import Play, Session
 from pml.processors.learning.scene import Past
 from pml.schemas.base import Coordinate
@@ -76,18 +79,24 @@ def test_a_call_that_is_joined_is_used_and_nothing_has_ended_before_its_answer()
     assert found.account(1.0).used_s == pytest.approx(0.5)
 
 
-def test_a_row_has_both_places_side_by_side() -> None:
+def fold(ranker_s: float, learner: str, threshold: float) -> Fold:
+    """One session: ten seconds unless somebody predicts, eight at best."""
     made = tuple(Past(name, {}, None) for name in ("look_up", "list_all", "send"))
     session = Session("s1", made, (1.0, 2.0, 3.0), ("", "", ""))
     play = Play([session], {"look_up": True, "list_all": True, "send": False}, {}, {}, [], 1)
-    sides = {"baseline": Account(10.0), "ranker": Account(9.0, 2, 1, 1.5, 0.3)}
-    row = row_of(
+    sides = {"baseline": Account(10.0), "ranker": Account(ranker_s, 2, 1, 1.5, 0.3)}
+    return Fold(
         play,
-        {"baseline": 0.5, "ranker": 0.3},
+        {"baseline": 0.5, "ranker": threshold},
         {"nothing": Account(10.1), **sides},
-        {name: (f"of {name}", account) for name, account in sides.items()},
-        (Account(10.0), Account(8.0)),
+        {"baseline": ("counting", sides["baseline"]), "ranker": (learner, sides["ranker"])},
+        nothing=Account(10.0),
+        oracle=Account(8.0),
     )
+
+
+def test_a_row_has_both_places_side_by_side() -> None:
+    row = row_of([fold(9.0, "boosted", 0.3)])
     assert (row["sessions"], row["calls"], row["may_run_early"]) == (1, 3, 1)
     assert row["ranker"]["clock"] == {
         "wall_s": 9.0,
@@ -97,13 +106,31 @@ def test_a_row_has_both_places_side_by_side() -> None:
         "hit_rate": 1.0,
         "waste": 0.2,
         "share_of_oracle": 0.5,
+        "share_of_each_fold": [0.5],
     }
-    assert (row["ranker"]["learner"], row["ranker"]["threshold"]) == ("of ranker", 0.3)
+    assert (row["ranker"]["learners"], row["ranker"]["thresholds"]) == (["boosted"], [0.3])
     assert row["ranker"]["stack"]["share_of_oracle"] == pytest.approx(0.55)
+    printed = shown(row)
+    assert "nestful (1, 3, 1)" in printed
+    assert "ranker (boosted)" in printed
+    assert "1.010" in printed
+
+
+def test_a_row_is_of_all_folds_together_and_tells_each() -> None:
+    row = row_of([fold(9.0, "boosted", 0.3), fold(8.5, "linear", 0.2), fold(9.5, "boosted", 0.4)])
+    assert (row["sessions"], row["calls"], row["may_run_early"]) == (3, 9, 3)
+    assert row["nothing"] == {"stack": 30.3, "clock": 30.0}
+    assert row["ranker"]["clock"]["share_of_each_fold"] == [0.5, 0.75, 0.25]
+    assert row["ranker"]["clock"]["share_of_oracle"] == 0.5
+    assert row["ranker"]["stack"]["share_of_oracle"] == pytest.approx(0.55)
+    assert (row["ranker"]["stack"]["begun"], row["ranker"]["stack"]["hits"]) == (6, 3)
+    printed = shown(row)
+    assert "ranker (boosted, linear)" in printed
+    assert "0.2–0.4" in printed
+
+
+def shown(row: Mapping[str, Any]) -> str:
     console = Console(width=160, force_terminal=False)
     with console.capture() as capture:
         show([{"name": "nestful", **row}], console)
-    printed = capture.get()
-    assert "nestful (1, 3, 1)" in printed
-    assert "ranker (of ranker)" in printed
-    assert "1.010" in printed
+    return capture.get()

@@ -13,6 +13,7 @@ from mcp.client.stdio import StdioServerParameters
 
 from benchmarks.end_to_end.clock import key_of
 from benchmarks.end_to_end.play import Play, given, play_of, server_file
+from pml.processors.learning.judging import FOLDS
 from tests.streams.learning.recorded_sets import row, written
 
 TOOLS = ["look_up", "list_all", "send"]
@@ -39,6 +40,20 @@ def test_sessions_are_played_that_the_model_does_not_know(play: Play) -> None:
     for session in play.sessions:
         assert [call.tool for call in play.calls(session)] == [each.name for each in session.made] == TOOLS
         assert all(1 <= call.thought_s <= 3 for call in play.calls(session))
+
+
+def test_each_fold_is_played_by_itself(tmp_path: Path, play: Play) -> None:
+    plays = [play_of(tmp_path, "nestful", 1, 20, number) for number in range(FOLDS)]
+    names = [{session.name for session in each.sessions} for each in plays]
+    assert names[0] == {session.name for session in play.sessions}
+    assert sum(map(len, names)) == len(set.union(*names)) == 20
+    for each, own in zip(plays, names, strict=True):
+        assert {known.name[0] for known in each.learned_of} == set.union(*names) - own
+
+
+def test_of_a_fold_are_drawn_as_many_as_are_asked_for(tmp_path: Path, play: Play) -> None:
+    some = play_of(tmp_path, "nestful", 1, 2)
+    assert [each.name for each in some.sessions] == [each.name for each in play.sessions][:2]
 
 
 def test_a_call_has_one_result_for_all_that_are_played_at_a_time(play: Play) -> None:
