@@ -15,6 +15,7 @@ from benchmarks.end_to_end.measure import Held, row_of
 from benchmarks.end_to_end.models import RANKER
 from benchmarks.kept_rows import kept_rows
 from benchmarks.report import Result
+from pml.processors.learning.judging import FOLDS
 from tests.benchmarks.end_to_end.test_measure import sitting
 
 WRITE = Result.write
@@ -77,7 +78,7 @@ def test_stacks_begin_at_what_was_chosen_for_each_fold_that_is_played(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "kept_rows", lambda name, seed: kept_rows(name, seed, results))
-    half = [{"baseline": 0.5, RANKER: 0.5}] * live.FOLDS
+    half = [{"baseline": 0.5, RANKER: 0.5}] * FOLDS
     assert live._thresholds("nestful", 1, None) == half
     row = measured_row("nestful")
     own = {"baseline": [0.7, 0.9, 0.5, 0.6, 0.8], RANKER: [0.3, 0.1, 0.2, 0.5, 0.4]}
@@ -88,4 +89,4 @@ def test_stacks_begin_at_what_was_chosen_for_each_fold_that_is_played(
     of_each_fold = [dict(zip(own, pair, strict=True)) for pair in zip(*own.values(), strict=True)]
     assert live._thresholds("nestful", 1, None) == of_each_fold
     assert live._thresholds("nestful", 2, None) == half
-    assert live._thresholds("nestful", 1, 0.1) == [{"baseline": 0.1, RANKER: 0.1}] * live.FOLDS
+    assert live._thresholds("nestful", 1, 0.1) == [{"baseline": 0.1, RANKER: 0.1}] * FOLDS
