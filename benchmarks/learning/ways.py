@@ -42,16 +42,27 @@ WAYS: Mapping[str, Way] = {
 
 
 def ways_named(sets: str, known: Collection[str]) -> tuple[str, ...]:
-    """All of the known ones that begin with one of the names: a set is read in several ways.
+    """The known ones with one of the names, or that begin with it: a set is read in several ways.
 
     Args:
-        sets: names, with commas; empty: all.
+        sets: names, with commas, which a name may have itself (`tau, script`); empty: all.
 
     Raises:
         typer.BadParameter: nothing begins with one of them.
     """
-    chosen = [name.strip() for name in sets.split(",")] if sets else [""]
-    unknown = [name for name in chosen if not any(way.startswith(name) for way in known)]
+    whole, rest = _whole_names(sets, known)
+    beginnings = [name.strip() for name in rest.split(",") if name.strip()]
+    unknown = [name for name in beginnings if not any(way.startswith(name) for way in known)]
     if unknown:
         raise typer.BadParameter(f"no set {unknown[0]}: there are {'; '.join(known)}")
-    return tuple(way for way in known if way.startswith(tuple(chosen)))
+    if not (whole or beginnings):
+        return tuple(known)
+    return tuple(way for way in known if way in whole or way.startswith(tuple(beginnings)))
+
+
+def _whole_names(sets: str, known: Collection[str]) -> tuple[set[str], str]:
+    """The names with a comma that are there as a whole, and what is left without them."""
+    found = {name for name in known if "," in name and name in sets}
+    for name in found:
+        sets = sets.replace(name, "")
+    return found, sets

@@ -68,5 +68,7 @@ def test_a_row_that_was_kept_before_there_were_all_learners_has_figures_of_its_o
 def test_only_known_sets_are_measured() -> None:
     assert ways_named("", WAYS) == tuple(WAYS)
     assert ways_named("n8n, tau", WAYS) == ("n8n", "tau", "tau_sessions", "tau, script")
+    assert ways_named("tau, script,n8n", WAYS) == ("n8n", "tau, script")
+    assert ways_named("tau, script", WAYS) == ("tau, script",)
     with pytest.raises(typer.BadParameter, match="no set mine"):
         ways_named("mine", WAYS)
