@@ -108,6 +108,7 @@ def _session(runs: Sequence[dict[str, Any]]) -> KnownSession:
         ended_ms=ended_us[-1] // 1_000 if ended_us else 0,
         name=(str(runs[0]["session_id"]), int(runs[0]["epoch"])),
         end_text=told[-1] if told else "",
+        ends_ms=tuple(int(row["ended_us"]) // 1_000 for _, row in known),
     )
 
 

@@ -52,7 +52,7 @@ class Judged:
     `clusters` int64 [questions]: the group of each; `fold` int64: who was not asked what it had seen;
     `unseen` bool: what came had never been called by whom the learners saw. `targets` int32: what came;
     `recalled`: of each question how likely each comes by what recurred in those whom the learners saw, in the
-    numbers of `Scored.items`; empty where nobody asked. `ended_…` are of the ends of sessions.
+    numbers of `Scored.items`; empty where nobody asked. `ended_…` are of the ends of sessions that are over.
     """
 
     ways: Mapping[str, Scored]
@@ -144,7 +144,7 @@ class Asking:
         """
         recall, traces = Recall.fit(self._learned), self._told.traces
         questions = traces.prefixes(traces.positions())
-        ends = traces.whole(np.flatnonzero(traces.lengths > 0))
+        ends = traces.whole(traces.ended)
         if recall is None:
             return [{}] * len(questions), [{}] * len(ends)
         return recall.after_each(questions, self._told), recall.after_each(ends, self._told)
@@ -159,8 +159,7 @@ class Asking:
         others, requests = self._others, self._requests
         places = others.positions()
         prefixes, targets = others.prefixes(places, requests.points), others.items[places]
-        some = np.flatnonzero(others.lengths > 0)
-        whole, ways = others.whole(some, requests.points), {}
+        whole, ways = others.whole(others.ended, requests.points), {}
         for name, learner in learners.items():
             predictor = asked(learner.fit(self._given), requests)
             ways[name] = scored(candidates(predictor, prefixes), targets, candidates(predictor, whole))
@@ -173,7 +172,7 @@ class Asking:
             unseen=~seen,
             targets=targets,
             recalled=recalled[0],
-            ended_clusters=others.groups[some],
+            ended_clusters=others.groups[others.ended],
             ended_fold=np.zeros(len(whole), dtype=np.int64),
             ended_recalled=recalled[1],
         )

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pml.processors.learning.argument_sources import ArgumentSources
 from pml.processors.learning.duplicates import key_hash
+from pml.processors.learning.pauses import over
 from pml.processors.learning.scene import Past
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.traces import NO_TEXT, TraceSet
@@ -23,7 +25,8 @@ class KnownSession:
     """Runs of a session, in the order in which they ended.
 
     `texts` has for each element what was visible of the request before it, `end_text` is what was visible
-    after the last; `ended_ms` is Unix time; `name` is id and epoch.
+    after the last; `ended_ms` is Unix time; `name` is id and epoch. `ends_ms` has when each element ended: by
+    that a session may go on (`pauses.over`); where it is empty, the session is over.
     """
 
     elements: tuple[Past, ...]
@@ -31,6 +34,7 @@ class KnownSession:
     ended_ms: int
     name: tuple[str, int] = ("", 0)
     end_text: str = ""
+    ends_ms: tuple[int, ...] = ()
 
 
 def as_sequences(known: Sequence[KnownSession], descriptions: Mapping[str, str]) -> Sessions:
@@ -51,6 +55,7 @@ def as_sequences(known: Sequence[KnownSession], descriptions: Mapping[str, str])
         times_ms=np.array([session.ended_ms for session in known], dtype=np.int64),
         texts=np.array(places, dtype=np.int64),
         end_texts=np.array([rows.get(each.end_text, NO_TEXT) for each in known], dtype=np.int64),
+        over=_over(known),
     )
     return Sessions(vocabulary, traces, tuple(rows), descriptions)
 
@@ -60,6 +65,11 @@ def learned_sources(known: Sequence[KnownSession], schemas: Schemas) -> Argument
     return ArgumentSources.fit(
         [session.elements for session in known], [session.texts for session in known], schemas
     )
+
+
+def _over(known: Sequence[KnownSession]) -> NDArray[np.bool_]:
+    times_ms = np.array([ended for session in known for ended in session.ends_ms], dtype=np.int64)
+    return over(times_ms, np.cumsum([0, *(len(session.ends_ms) for session in known)], dtype=np.int64))
 
 
 def _visible(known: Sequence[KnownSession]) -> list[str]:

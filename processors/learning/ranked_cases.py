@@ -1,7 +1,8 @@
 """What a ranker learns its weights from: candidates of past prefixes, and which of them came.
 
 It is cross-fitted: the features of a training trace come from components that saw no trace of its group, as
-those of a trace in serving do. After the last item of a trace nothing came: that is learned from contexts.
+those of a trace in serving do. After the last item of a trace that is over nothing came: that is learned from
+contexts.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def cross_fitted(traces: TraceSet, points: Vectors, requests: Requests, seed: in
     asked = traces.positions(0)
     asked = asked[:: max(1, -(-len(asked) // TRAINED_MOST))]
     of = fold[traces.owners[asked]]
-    ends = np.flatnonzero(traces.lengths > 0)
+    ends = traces.ended
     ends = ends[:: max(1, -(-len(ends) // ENDS_MOST))]
     found: list[Cases] = []
     ended: list[Singles] = []

@@ -183,16 +183,15 @@ def agreed(
 def _questions(sessions: Sessions) -> Iterator[tuple[int, int]]:
     """Of each session after each element: its beginning so far, and what came next or `END`.
 
-    Who asks remembers `HISTORY_MOST` elements, of so many nobody knows whether the session began with them;
-    and none that has no name.
+    What comes after the last one of a session that may go on nobody knows. Who asks remembers `HISTORY_MOST`
+    elements, of so many nobody knows whether the session began with them; and none that has no name.
     """
     traces = sessions.traces
-    bounds = zip(
-        traces.offsets[:-1].tolist(), traces.offsets[1:].tolist(), traces.end_texts.tolist(), strict=True
-    )
-    for begin, end, last in bounds:
+    over = np.isin(np.arange(len(traces)), traces.ended)
+    columns = (traces.offsets[:-1], traces.offsets[1:], traces.end_texts, over)
+    for begin, end, last, ended in zip(*(column.tolist() for column in columns), strict=True):
         history: list[str] = []
-        for place in range(begin + 1, end + 1):
+        for place in range(begin + 1, end + ended):
             history += _names(sessions, traces.items[place - 1 : place])
             if len(history) >= HISTORY_MOST:
                 break

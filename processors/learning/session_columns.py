@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from pml.processors.learning.calls import Calls
 from pml.processors.learning.grouping import summed
+from pml.processors.learning.pauses import over
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.splits import mixed
 from pml.processors.learning.traces import NO_TEXT, TraceSet
@@ -46,6 +47,7 @@ def sessions_of(columns: Columns, descriptions: Mapping[str, str], listed: Colle
     texts, visible, end_texts = _visible(columns, runs, offsets)
     owners = np.repeat(np.arange(len(starts)), np.diff(offsets))
     success = columns["success"][runs].astype(np.float32)
+    times_ms = (columns["ended_at_us"][runs] // 1_000).astype(np.int64)
     traces = TraceSet(
         items=items,
         success=success,
@@ -53,9 +55,10 @@ def sessions_of(columns: Columns, descriptions: Mapping[str, str], listed: Colle
         outcomes=_means(success.astype(np.float64), owners, len(starts)),
         weights=_means(_weights(columns)[runs], owners, len(starts)),
         groups=_groups(columns["group"][runs], starts, owners, len(starts)),
-        times_ms=(columns["ended_at_us"][runs] // 1_000)[offsets[1:] - 1].astype(np.int64),
+        times_ms=times_ms[offsets[1:] - 1],
         texts=visible,
         end_texts=end_texts,
+        over=over(times_ms, offsets),
     )
     return Sessions(vocabulary, traces, texts, descriptions, listed, _calls(columns, runs, owners))
 

@@ -68,7 +68,8 @@ class TraceSet:
     itself went (as `outcomes`), and `texts` int64: the row, in a matrix of points, of the request as it was
     visible before that item, `NO_TEXT` where nothing was. `end_texts` int64 [traces] likewise: as it was
     visible after the last item, when nobody knew yet that nothing more would come. `looks` float32 [items, n]
-    says of each item itself what it was called with (`looks.look`); None: of no item that is known.
+    says of each item itself what it was called with (`looks.look`); None: of no item that is known. `over`
+    bool [traces]: whether a trace is at its end, or may go on (`pauses.over`); None: all are at their end.
 
     Raises:
         ValueError: the columns do not belong together.
@@ -84,13 +85,15 @@ class TraceSet:
     texts: Places
     end_texts: Places
     looks: Vectors | None = None
+    over: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         if len(self.offsets) == 0 or self.offsets[0] != 0 or self.offsets[-1] != len(self.items):
             raise ValueError("the offsets of traces begin with 0 and end with the number of items")
         if np.any(np.diff(self.offsets) < 0):
             raise ValueError("the offsets of traces must not fall")
-        of_traces = (self.outcomes, self.weights, self.groups, self.times_ms, self.end_texts)
+        over = () if self.over is None else (self.over,)
+        of_traces = (self.outcomes, self.weights, self.groups, self.times_ms, self.end_texts, *over)
         of_items = (self.success, self.texts)
         if any(len(column) != len(self) for column in of_traces) or any(
             len(column) != len(self.items) for column in of_items
@@ -116,6 +119,12 @@ class TraceSet:
         """int64 [items]: the trace of each item."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
+    @property
+    def ended(self) -> Places:
+        """int64: the traces that called something and after whose last item nothing comes."""
+        over = self.lengths > 0 if self.over is None else self.over & (self.lengths > 0)
+        return np.flatnonzero(over)
+
     def selected(self, rows: Places) -> TraceSet:
         """The traces with these numbers, in that order."""
         lengths = self.lengths[rows]
@@ -132,6 +141,7 @@ class TraceSet:
             texts=self.texts[places],
             end_texts=self.end_texts[rows],
             looks=None if self.looks is None else self.looks[places],
+            over=None if self.over is None else self.over[rows],
         )
 
     def positions(self, first: int = 1) -> Places:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -39,6 +40,26 @@ def test_where_most_sessions_are_over_nothing_is_surely_next() -> None:
     found = counted(as_sequences(told, {}), EMBEDDING).candidates(["s:list"], "")
     assert found[0].name == "s:read"
     assert found[0].confidence == pytest.approx(22 / 120, abs=0.05)
+
+
+def test_who_is_at_work_says_nothing_of_what_is_likely() -> None:
+    """As many as ever went on are in the middle of it, all after the same call."""
+    minute_ms = 60_000
+    told = [
+        replace(
+            session(number, "s:list", "s:read", note=number),
+            ends_ms=(number * minute_ms, number * minute_ms + 5_000),
+        )
+        for number in range(40)
+    ]
+    working = [
+        replace(session(number, "s:list", note=number), ends_ms=(41 * minute_ms + number,))
+        for number in range(40, 78)
+    ]
+    for sessions in (told, [*told, *working]):
+        found = counted(as_sequences(sessions, {}), EMBEDDING)
+        assert found.candidates(["s:list"], "")[0].confidence > 0.95
+        assert all(each.confidence < 0.05 for each in found.candidates(["s:list", "s:read"], ""))
 
 
 def test_what_always_came_next_is_nearly_certain() -> None:

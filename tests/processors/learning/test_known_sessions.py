@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pml.processors.learning.known_sessions import KnownSession, as_sequences, learned_sources
 from pml.processors.learning.model import fitted
 from pml.processors.learning.scene import Past
@@ -34,6 +36,17 @@ def test_sessions_with_the_same_calls_are_of_one_group() -> None:
     found = as_sequences((*KNOWN, looked(3)), {}).traces.groups
     assert len(set(found.tolist())) == 30
     assert found[-1] == found[3]
+
+
+def test_a_session_is_over_once_it_is_quiet_for_longer_than_others_pause() -> None:
+    """They pause for ten seconds; the last one listed a folder five seconds ago."""
+    told = [
+        replace(session, ends_ms=(number * 60_000, number * 60_000 + 10_000))
+        for number, session in enumerate(KNOWN)
+    ]
+    working = KnownSession(KNOWN[0].elements[:1], ("",), 0, ends_ms=(told[-1].ends_ms[-1] + 5_000,))
+    assert as_sequences((*told, working), {}).traces.ended.tolist() == list(range(29))
+    assert len(as_sequences((*KNOWN, working), {}).traces.ended) == 31, "nobody knows when the others ended"
 
 
 def test_what_is_learned_names_the_next_call_with_its_arguments() -> None:

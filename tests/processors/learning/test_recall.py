@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -162,6 +163,29 @@ def test_one_session_that_goes_round_in_circles_is_no_habit() -> None:
     assert found is not None
     assert found.after(("s:a",) * 5, "go round")
     assert found.after(("s:a",) * HISTORY_MOST, "go round") == {}
+
+
+def test_who_may_go_on_is_no_example_of_an_end() -> None:
+    """Thirty are at work and have called the first, as twenty did who then called the second."""
+    minute_ms = 60_000
+    went = known([("tidy up", ("s:list", "s:read"))] * 20)
+    began = known([("tidy up", ("s:list",))] * 15)
+    told = [
+        *(replace(one, ends_ms=(day, day + minute_ms)) for day, one in enumerate(went)),
+        *(replace(one, ends_ms=(60 * minute_ms + number,)) for number, one in enumerate(began)),
+    ]
+    likely = recalled_after_first(told)
+    assert END not in likely
+    assert max(likely.values()) > 0.9
+    # An hour later they did nothing more.
+    later = replace(went[0], ends_ms=(120 * minute_ms, 121 * minute_ms))
+    assert recalled_after_first([*told, later])[END] == pytest.approx(15 / 36, abs=0.03)
+
+
+def recalled_after_first(told: Sequence[KnownSession]) -> Mapping[int, float]:
+    found = Recall.fit(as_sequences(told, {}))
+    assert found is not None
+    return found.after(("s:list",), "tidy up")
 
 
 def test_what_a_request_was_when_a_session_ended_says_that_it_may_end() -> None:

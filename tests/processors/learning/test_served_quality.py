@@ -70,6 +70,20 @@ def model_of(sessions: Sessions, learner: str) -> NextModel:
     return fitted(sessions, EMBEDDING, 1, learner, calibration=calibration, recall=Recall.fit(sessions))
 
 
+@pytest.mark.parametrize("going_on", [12, 48])
+def test_where_a_session_may_go_on_nobody_is_asked_how_it_ends(going_on: int) -> None:
+    """Not what ranks, and not what recurs; also where not one is over."""
+    sessions = recurring(48)
+    over = np.arange(48) < 48 - going_on
+    told = replace(sessions, traces=replace(sessions.traces, over=over))
+    judged = judge(told, EMBEDDING, 1, learners={name: LEARNERS[name] for name in ("markov_1", "ranker")})
+    assert sorted(judged.ended_clusters.tolist()) == list(range(48 - going_on))
+    for way in judged.ways.values():
+        assert len(way.ended) == len(way.ended_items) == len(judged.ended_recalled) == 48 - going_on
+    assert len(judged) == len(judge(sessions, EMBEDDING, 1, learners=BASELINES))
+    assert calibrate(judged, "ranker").calibration is not None
+
+
 RECURRING = recurring(48)
 EARLIER, LATER = np.arange(36), np.arange(36, 48)
 

@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pml.processors.learning.pauses import over
 from pml.processors.learning.session_columns import (
     EXPLORATORY_WEIGHT,
     MOCKED_WEIGHT,
@@ -94,11 +95,15 @@ def twin(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "success": [run["success"] for run in ordered],
                 "outcome": sum(run["success"] for run in ordered) / len(ordered),
                 "weight": sum(map(weight, ordered)) / len(ordered),
+                "times_ms": [run["ended_at_us"] // 1_000 for run in ordered],
                 "time_ms": ordered[-1]["ended_at_us"] // 1_000,
                 "same": tuple(run["group"] for run in ordered),
             }
         )
-    return found
+    times = [session["times_ms"] for session in found]
+    offsets = np.cumsum([0, *map(len, times)])
+    ended = over(np.array([time for each in times for time in each], dtype=np.int64), offsets).tolist()
+    return [{**session, "over": told} for session, told in zip(found, ended, strict=True)]
 
 
 @settings(max_examples=60)
@@ -119,6 +124,8 @@ def test_sessions_are_those_of_a_loop_over_runs(runs: list[dict[str, Any]]) -> N
         assert np.isclose(traces.outcomes[number], session["outcome"])
         assert np.isclose(traces.weights[number], session["weight"])
         assert traces.times_ms[number] == session["time_ms"]
+        assert traces.over is not None
+        assert traces.over[number] == session["over"]
     for one, other in zip(range(len(expected)), range(1, len(expected)), strict=False):
         together = expected[one]["same"] == expected[other]["same"]
         assert (traces.groups[one] == traces.groups[other]) == together

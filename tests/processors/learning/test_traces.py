@@ -74,6 +74,17 @@ def test_where_traces_end_the_text_is_the_one_that_was_visible_then() -> None:
     assert (found.ends - found.starts).tolist() == [2, 1, 2]
 
 
+def test_at_their_end_are_traces_that_called_something_and_do_not_go_on() -> None:
+    traces = trace_set([[1, 2], [], [3], [4]])
+    assert traces.ended.tolist() == [0, 2, 3]
+    told = replace(traces, over=np.array([True, True, False, True]))
+    assert told.ended.tolist() == [0, 3]
+    assert told.selected(np.array([3, 2, 0])).ended.tolist() == [0, 2]
+    assert TraceSet(**told.to_arrays()).ended.tolist() == [0, 3]
+    with pytest.raises(ValueError, match="another length"):
+        replace(traces, over=np.array([True]))
+
+
 def test_columns_survive_a_file() -> None:
     traces, file = trace_set([[1], [], [2, 3]]), io.BytesIO()
     np.savez(file, **traces.to_arrays())
