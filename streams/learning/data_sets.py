@@ -61,6 +61,8 @@ VISIBLE: Mapping[str, Visible] = {
     "tau_sessions": Visible("the user's first message", partial(_field, "intent")),
     "bfcl_multi_turn": Visible("the user's turns up to that of the previous call", _turns),
     "api_bank": Visible("the user's first turn", partial(_field, "first_user_turn")),
+    "restbench": _REQUEST,
+    "livemcpbench": _REQUEST,
 }
 
 

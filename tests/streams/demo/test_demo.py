@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def test_the_demo_reports_identical_results_and_hits(monkeypatch: pytest.MonkeyP
 
 
 async def test_sessions_are_played_alike_with_what_was_learned_and_without(
-    tmp_path: Path, kafka: str, clickhouse_url: str, database: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kafka: str, clickhouse_url: str, database: str
 ) -> None:
     settings = Settings.load(
         data_dir=tmp_path / "data",
@@ -96,6 +97,13 @@ async def test_sessions_are_played_alike_with_what_was_learned_and_without(
     assert {way["calls"] for way in (plain, *predicted)} == {calls}
     told = report.model["data"]
     assert (told["tenant"], told["sessions"]) == (plan.tenant, plan.recorded)
+    for name, value in settings.environment().items():
+        monkeypatch.setenv(name, value)
+    verified = await asyncio.to_thread(
+        CliRunner().invoke, app, ["replay", "--from", "kafka", "--verify", "--json"]
+    )
+    assert verified.exit_code == 0, verified.output
+    assert orjson.loads(verified.stdout)["events"] > 0
 
 
 async def left_by_an_earlier_demo(settings: Settings) -> None:

@@ -99,7 +99,9 @@ async def test_what_is_done_again_and_again_is_foreseen_surely_once_it_was_learn
         wait_until(lambda: project.json("query", ENDED) == [{"runs": 4 * RECURS}], "the sink")
         trained = project.json("train", "--test", "0")
         assert trained["promoted"]
-        assert trained["recalled"]["right"] == trained["recalled"]["questions"] == 4 * RECURS
+        # All but of the latest sessions, which may go on, also how they end.
+        questions = trained["recalled"]["questions"]
+        assert 2 * RECURS < trained["recalled"]["right"] == questions <= 4 * RECURS
         number = 0
         while not await plays(client, project, number):
             number += 1
