@@ -83,11 +83,13 @@ def row_of(found: Measured, seed: int) -> dict[str, Any]:
         "visible": found.data.visible,
         "ways": ways,
         "best_counting": best,
-        "reached_before": dict(zip(("hit_1", "hit_3"), COUNTED[found.data.name], strict=True)),
+        "reached_before": _hits(COUNTED, found.data.name),
         "serves": choose(judged, seed).serves,
-        "wanted": dict(zip(("hit_1", "hit_3"), WANTED[found.name], strict=True))
-        if found.name in WANTED
-        else None,
+        "wanted": _hits(WANTED, found.name),
         "message_passing": passing_gain(judged, seed),
         "gains": {name: gain(judged.ways[name].quality, counted, judged.clusters, seed) for name in READING},
     }
+
+
+def _hits(known: Mapping[str, tuple[float, float]], name: str) -> dict[str, float] | None:
+    return dict(zip(("hit_1", "hit_3"), known[name], strict=True)) if name in known else None

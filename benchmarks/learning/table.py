@@ -32,8 +32,8 @@ def _add(row: Mapping[str, Any], table: Table) -> None:
         mark = " *" if name == row["best_counting"] else ""
         table.add_row(told, name + mark, *(_cell(found[column]) for column in COLUMNS))
         told = ""
-    before = row["reached_before"]
-    table.add_row("", "best counting before", f"{before['hit_1']:.3f}", f"{before['hit_3']:.3f}", "", "")
+    if before := row["reached_before"]:
+        table.add_row("", "best counting before", f"{before['hit_1']:.3f}", f"{before['hit_3']:.3f}", "", "")
     gains = {f"{name} − *": gain for name, gain in row["gains"].items()}
     if row["message_passing"]:
         gains["attention − its head"] = row["message_passing"]

@@ -46,6 +46,15 @@ def test_a_table_has_every_learner_and_marks_the_best_by_counting() -> None:
     assert "small: visible was nothing" in lines
 
 
+def test_of_a_set_that_nothing_is_known_of_the_table_says_what_was_measured() -> None:
+    told = io.StringIO()
+    show([row(0.5) | {"reached_before": None, "wanted": None}], Console(file=told, width=160))
+    printed = told.getvalue()
+    assert "0.500 [0.500, 0.500]" in printed
+    assert "before" not in printed
+    assert "at least" not in printed
+
+
 def test_figures_are_ratios_to_popularity_where_it_is_ever_right() -> None:
     figures = _figures([row(0.5)])
     assert [figure.ratio for figure in figures if figure.bound is None] == [1] * (len(LEARNERS) - 1)
