@@ -12,14 +12,14 @@ import numpy as np
 from benchmarks.learning.ways import WAYS
 from pml.processors.learning.choosing import choose
 from pml.processors.learning.judging import Judged, Told, gain, judge, measured, passing_gain
-from pml.processors.learning.learners import ATTENTIVE, BASELINES, LEARNED, LEARNERS
+from pml.processors.learning.learners import ATTENTIVE, BASELINES, LEARNED, LEARNERS, REPLAYED
 from pml.processors.learning.splits import leaks
 from pml.processors.memory.embedding import Embedding
 from pml.streams.learning.data_sets import RecordedSet, recorded
 
 # What counts, and reads no text.
 COUNTING = tuple(name for name in BASELINES if name != "cosine")
-READING = ("cosine", *LEARNED, *ATTENTIVE)
+READING = ("cosine", *LEARNED, *ATTENTIVE, *REPLAYED)
 # hit@1 and hit@3 of the best counting that throw-away code reached (PREDICTION.md), to compare with.
 COUNTED: Mapping[str, tuple[float, float]] = {
     "n8n": (0.182, 0.336),

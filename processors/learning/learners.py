@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pml.processors.learning.attention.fitting import fit_attention, fit_head
 from pml.processors.learning.attention.membership import Contained
 from pml.processors.learning.attention.model import Attention
+from pml.processors.learning.attention.training import DEFAULTS
 from pml.processors.learning.candidates import Learned, Predictor
 from pml.processors.learning.cosine import Cosine
 from pml.processors.learning.discounting import Discounting
@@ -95,9 +96,24 @@ ATTENTIVE: Mapping[str, Learner] = {
         Attention.from_arrays,
     ),
 }
+# The first of these, trained with prioritised replay (spike §9): only where it is named. It learns the same,
+# and with one more to compare each other has to be better by more.
+REPLAYED: Mapping[str, Learner] = {
+    "attention_prioritised": Learner(
+        lambda given: fit_attention(
+            given.traces,
+            given.points,
+            given.requests.points,
+            given.seed,
+            given.contained,
+            settings=replace(DEFAULTS, prioritised=True),
+        ),
+        Attention.from_arrays,
+    ),
+}
 # Those that are compared unless more is asked for, and all that there are.
 USUAL: Mapping[str, Learner] = {**BASELINES, **LEARNED}
-LEARNERS: Mapping[str, Learner] = {**USUAL, **ATTENTIVE}
+LEARNERS: Mapping[str, Learner] = {**USUAL, **ATTENTIVE, **REPLAYED}
 
 
 def asked(learnt: Learnt, requests: Requests) -> Predictor:

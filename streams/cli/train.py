@@ -59,6 +59,7 @@ Learner = Literal[
     "boosted",
     "attention",
     "attention_head",
+    "attention_prioritised",
 ]
 Split = Literal["groups", "time"]
 Span = tuple[str | None, str | None]

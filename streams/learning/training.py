@@ -14,7 +14,7 @@ from pml.processors.learning.call_success import fit_calls, judge_calls
 from pml.processors.learning.choosing import Choice
 from pml.processors.learning.judging import FOLDS, Learners, Unjudgeable, passing_gain
 from pml.processors.learning.known_sessions import KnownSession, learned_sources
-from pml.processors.learning.learners import ATTENTIVE, BASELINES, LEARNERS, USUAL
+from pml.processors.learning.learners import ATTENTIVE, BASELINES, LEARNERS, REPLAYED, USUAL
 from pml.processors.learning.learning_curve import SHARES, LearningCurve, learning_curve
 from pml.processors.learning.model import NextModel, fitted
 from pml.processors.learning.recall import Recall
@@ -80,7 +80,7 @@ class Wish:
     @property
     def asks_attention(self) -> bool:
         """Whether somebody is among them who may read what runs were called with (`with_looks`)."""
-        return not ATTENTIVE.keys().isdisjoint(self.learners)
+        return not {*ATTENTIVE, *REPLAYED}.isdisjoint(self.learners)
 
 
 def train(source: Source, embedding: Embedding, folder: Path, wish: Wish, phases: Phases) -> Trained:

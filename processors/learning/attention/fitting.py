@@ -9,12 +9,18 @@ import numpy as np
 
 from pml.processors.learning.attention.membership import Contained, Membership
 from pml.processors.learning.attention.model import Attention
-from pml.processors.learning.attention.training import Training, learned_from, train
+from pml.processors.learning.attention.training import DEFAULTS, Settings, Training, learned_from, train
 from pml.processors.learning.traces import TraceSet, Vectors
 
 
 def fit_attention(
-    traces: TraceSet, points: Vectors, texts: Vectors, seed: int, contained: Contained
+    traces: TraceSet,
+    points: Vectors,
+    texts: Vectors,
+    seed: int,
+    contained: Contained,
+    *,
+    settings: Settings = DEFAULTS,
 ) -> Attention:
     """Learn with messages along the distinct structures of the traces that are learned from, and along what
     capabilities contain.
@@ -28,6 +34,7 @@ def fit_attention(
         texts: float32 [rows, dimensions], what was visible.
         seed: of everything that is drawn.
         contained: of capabilities, by their numbers, those of what they call.
+        settings: the model's sizes and the training's.
 
     Raises:
         ValueError: there is no trace.
@@ -37,7 +44,9 @@ def fit_attention(
     return _what_pays(
         traces,
         seed,
-        lambda looks: train(traces, points, texts, seed, membership=membership, features=looks),
+        lambda looks: train(
+            traces, points, texts, seed, membership=membership, settings=settings, features=looks
+        ),
     )
 
 

@@ -167,7 +167,9 @@ def test_looks_are_made_only_where_somebody_may_read_them(
 
 
 def test_who_may_read_looks_is_asked_for_by_name() -> None:
-    assert {name for name in LEARNERS if Wish(learner=name).asks_attention} == {"attention", "attention_head"}
+    assert {name for name in LEARNERS if Wish(learner=name).asks_attention} == {
+        *("attention", "attention_head", "attention_prioritised"),
+    }
     assert Wish(with_attention=True).asks_attention
     assert not Wish().asks_attention
 

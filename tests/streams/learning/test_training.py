@@ -15,6 +15,7 @@ from pml.processors.discovery.library import Library
 from pml.processors.learning.argument_sources import ArgumentSources
 from pml.processors.learning.known_sessions import KnownSession
 from pml.processors.learning.learners import ATTENTIVE, BASELINES, LEARNERS, USUAL
+from pml.processors.learning.model import fitted
 from pml.processors.learning.packed_texts import text_array
 from pml.processors.learning.scene import Past
 from pml.processors.learning.training import Split
@@ -205,7 +206,7 @@ def test_the_attention_model_is_compared_where_it_is_asked_for(
     source = from_file(write_export(tmp_path / "traces.npz"), Known(), "local")
     folder = tmp_path / "models"
     manifest = train(source, EMBEDDING, folder, Wish(seed=1, with_attention=True), Phases()).manifest
-    assert set(manifest["validation"]) == set(LEARNERS)
+    assert set(manifest["validation"]) == {*USUAL, *ATTENTIVE}
     assert set(manifest["gains"]) >= set(ATTENTIVE)
     low, high = manifest["message_passing"]["interval"]
     assert low <= manifest["message_passing"]["hit_1"] <= high
@@ -219,6 +220,20 @@ def test_the_attention_model_is_compared_where_it_is_asked_for(
     model, kept = artefacts.load(folder, alone.manifest["model_id"], EMBEDDING)
     assert (model.learner, kept["serves"]) == ("attention", "attention")
     assert model.candidates(["files:read"], "") == alone.model.candidates(["files:read"], "")
+
+
+def test_the_attention_model_is_trained_with_prioritised_replay_where_it_is_named(tmp_path: Path) -> None:
+    source = from_file(write_export(tmp_path / "traces.npz"), Known(), "local")
+    wish = Counting(seed=1, learner="attention_prioritised")
+    trained = train(source, EMBEDDING, tmp_path / "models", wish, Phases())
+    assert set(trained.manifest["validation"]) == {*BASELINES, "attention_prioritised"}
+    model, kept = artefacts.load(tmp_path / "models", trained.manifest["model_id"], EMBEDDING)
+    assert kept["serves"] == "attention_prioritised"
+    assert model.candidates(["files:read"], "") == trained.model.candidates(["files:read"], "")
+    plain, surprised = (
+        fitted(source.sessions, EMBEDDING, 1, name) for name in ("attention", "attention_prioritised")
+    )
+    assert plain.candidates(["files:read"], "") != surprised.candidates(["files:read"], "")
 
 
 def test_the_command_line_names_every_learner() -> None:
