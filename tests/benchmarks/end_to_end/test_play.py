@@ -11,9 +11,13 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
+from benchmarks.end_to_end import live
 from benchmarks.end_to_end.clock import key_of
 from benchmarks.end_to_end.play import Play, given, play_of, server_file
 from pml.processors.learning.judging import FOLDS
+from pml.processors.learning.learners import BASELINES
+from pml.streams.learning.sources import Known
+from pml.streams.settings import Settings
 from tests.streams.learning.recorded_sets import row, written
 
 TOOLS = ["look_up", "list_all", "send"]
@@ -71,6 +75,17 @@ def test_each_session_is_in_one_part_and_the_first_in_the_first(play: Play) -> N
     assert played[0] == play.sessions[0].name
     others = [replace(part, sessions=[*part.sessions, play.parts[0].sessions[0]]) for part in play.parts[1:]]
     assert all(len(each.parts) == 2 for each in others), "who agrees with a part is in an earlier one"
+
+
+def test_the_baseline_of_a_play_is_what_it_is_beside_all_who_learn(play: Play, tmp_path: Path) -> None:
+    settings = Settings.load(data_dir=tmp_path / "data")
+    chosen = live._trained(settings, play, Known())
+    baseline = chosen.manifest["baseline"]
+    alone = live._trained(settings, play, Known(), baseline)
+    assert alone.manifest["serves"] == baseline
+    assert set(alone.manifest["validation"]) == set(BASELINES) < set(chosen.manifest["validation"])
+    assert alone.manifest["validation"][baseline] == chosen.manifest["validation"][baseline]
+    assert not {each.name for each in play.sessions} & {name for name, _ in alone.held_out}
 
 
 async def test_a_server_gives_what_was_recorded(play: Play, tmp_path: Path) -> None:
