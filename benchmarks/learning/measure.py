@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.learning.ways import WAYS
 from pml.processors.learning.choosing import choose
 from pml.processors.learning.judging import Judged, Told, gain, judge, measured, passing_gain
-from pml.processors.learning.learners import ATTENTIVE, BASELINES, LEARNED, LEARNERS, REPLAYED
+from pml.processors.learning.learners import ATTENTIVE, BASELINES, LEARNED, LEARNERS, REPLAYED, USUAL
 from pml.processors.learning.splits import leaks
 from pml.processors.memory.embedding import Embedding
 from pml.streams.learning.data_sets import RecordedSet, recorded
@@ -84,7 +84,8 @@ def row_of(found: Measured, seed: int) -> dict[str, Any]:
         "ways": ways,
         "best_counting": best,
         "reached_before": _hits(COUNTED, found.data.name),
-        "serves": choose(judged, seed).serves,
+        # Who learns only where somebody asks for it serves nobody who does not.
+        "serves": choose(replace(judged, ways={each: judged.ways[each] for each in USUAL}), seed).serves,
         "wanted": _hits(WANTED, found.name),
         "message_passing": passing_gain(judged, seed),
         "gains": {name: gain(judged.ways[name].quality, counted, judged.clusters, seed) for name in READING},

@@ -28,7 +28,8 @@ class ItemHabits:
     """`counts`, `places`, `firsts`, `lasts` float64 [size]; `requests` float32 [size, dimensions].
 
     How often an item was called, its mean place in a trace from 0, the shares of its calls that were the
-    first and the last, and the mean point of what was visible of the request (the origin: nothing was).
+    first, and the last (of those after which is known what came), and the mean point of what was visible of
+    the request (the origin: nothing was).
     """
 
     counts: Column
@@ -43,15 +44,17 @@ class ItemHabits:
         known = np.flatnonzero(traces.items != UNKNOWN)
         owners, items = traces.owners[known], traces.items[known].astype(np.int64)
         place = known - traces.offsets[owners]
-        last = known == traces.offsets[owners + 1] - 1
+        settled = np.ones(len(known)) if traces.settled is None else traces.settled[known]
+        last = (known == traces.offsets[owners + 1] - 1) * settled
         weights = traces.weights[owners].astype(np.float64)
-        counts, places, firsts, lasts = (
-            summed(each * weights, items, size) for each in (np.ones(len(known)), place, place == 0, last)
+        counts, places, firsts, lasts, followed = (
+            summed(each * weights, items, size)
+            for each in (np.ones(len(known)), place, place == 0, last, settled)
         )
         told = traces.texts[known] >= 0
         requests = np.zeros((size, texts.shape[1]))
         np.add.at(requests, items[told], texts[traces.texts[known][told]] * weights[told][:, None])
-        shared = (firsts + _PRIOR / 4) / (counts + _PRIOR), (lasts + _PRIOR / 4) / (counts + _PRIOR)
+        shared = (firsts + _PRIOR / 4) / (counts + _PRIOR), (lasts + _PRIOR / 4) / (followed + _PRIOR)
         return cls(counts, places / np.maximum(counts, _TINY), *shared, unit(requests.astype(np.float32)))
 
     def like(self, prefixes: Prefixes) -> Probabilities:

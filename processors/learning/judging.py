@@ -47,7 +47,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
-    """All learners on the same questions, every item but the first of a session.
+    """All learners on the same questions, every item but the first of a session and what came just now.
 
     `clusters` int64 [questions]: the group of each; `fold` int64: who was not asked what it had seen;
     `unseen` bool: what came had never been called by whom the learners saw. `targets` int32: what came;
@@ -93,7 +93,7 @@ def judge(
     Raises:
         Unjudgeable: no session goes on, or there are fewer than two groups: nothing would be unseen.
     """
-    if len(sessions.traces.positions()) == 0:
+    if len(sessions.traces.questions()) == 0:
         raise Unjudgeable("no session goes on after its first run: there is nothing to ask")
     count = min(FOLDS, len(np.unique(sessions.traces.groups)))
     if count < 2:
@@ -143,7 +143,7 @@ class Asking:
         The others are asked about by the names that they really called, as in serving.
         """
         recall, traces = Recall.fit(self._learned), self._told.traces
-        questions = traces.prefixes(traces.positions())
+        questions = traces.prefixes(traces.questions())
         ends = traces.whole(traces.ended)
         if recall is None:
             return [{}] * len(questions), [{}] * len(ends)
@@ -157,7 +157,7 @@ class Asking:
     ) -> Judged:
         """Fit each and ask it; `told` is called with each name. `recalled` is kept beside what they say."""
         others, requests = self._others, self._requests
-        places = others.positions()
+        places = others.questions()
         prefixes, targets = others.prefixes(places, requests.points), others.items[places]
         whole, ways = others.whole(others.ended, requests.points), {}
         for name, learner in learners.items():

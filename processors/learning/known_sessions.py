@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pml.processors.learning.argument_sources import ArgumentSources
 from pml.processors.learning.duplicates import key_hash
-from pml.processors.learning.pauses import over
+from pml.processors.learning.pauses import settled
 from pml.processors.learning.scene import Past
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.traces import NO_TEXT, TraceSet
@@ -25,8 +25,8 @@ class KnownSession:
     """Runs of a session, in the order in which they ended.
 
     `texts` has for each element what was visible of the request before it, `end_text` is what was visible
-    after the last; `ended_ms` is Unix time; `name` is id and epoch. `ends_ms` has when each element ended: by
-    that a session may go on (`pauses.over`); where it is empty, the session is over.
+    after the last; `ended_ms` is Unix time; `name` is id and epoch. `ends_ms` has when each element ended, by
+    which a session may go on (`pauses.settled`); None: nobody knows, so all are over.
     """
 
     elements: tuple[Past, ...]
@@ -34,7 +34,7 @@ class KnownSession:
     ended_ms: int
     name: tuple[str, int] = ("", 0)
     end_text: str = ""
-    ends_ms: tuple[int, ...] = ()
+    ends_ms: tuple[int, ...] | None = None
 
 
 def as_sequences(known: Sequence[KnownSession], descriptions: Mapping[str, str]) -> Sessions:
@@ -55,7 +55,7 @@ def as_sequences(known: Sequence[KnownSession], descriptions: Mapping[str, str])
         times_ms=np.array([session.ended_ms for session in known], dtype=np.int64),
         texts=np.array(places, dtype=np.int64),
         end_texts=np.array([rows.get(each.end_text, NO_TEXT) for each in known], dtype=np.int64),
-        over=_over(known),
+        settled=_settled(known),
     )
     return Sessions(vocabulary, traces, tuple(rows), descriptions)
 
@@ -67,9 +67,15 @@ def learned_sources(known: Sequence[KnownSession], schemas: Schemas) -> Argument
     )
 
 
-def _over(known: Sequence[KnownSession]) -> NDArray[np.bool_]:
-    times_ms = np.array([ended for session in known for ended in session.ends_ms], dtype=np.int64)
-    return over(times_ms, np.cumsum([0, *(len(session.ends_ms) for session in known)], dtype=np.int64))
+def _settled(known: Sequence[KnownSession]) -> NDArray[np.bool_] | None:
+    """A session ends with its last run, also where that is no element."""
+    times_ms: list[int] = []
+    for session in known:
+        if session.ends_ms is None:
+            return None
+        times_ms += (*session.ends_ms[:-1], session.ended_ms)[: len(session.ends_ms)]
+    lengths = [len(session.elements) for session in known]
+    return settled(np.array(times_ms, dtype=np.int64), np.cumsum([0, *lengths], dtype=np.int64))
 
 
 def _visible(known: Sequence[KnownSession]) -> list[str]:

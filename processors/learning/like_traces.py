@@ -49,10 +49,10 @@ class LikeTraces:
 
     @classmethod
     def fit(cls, traces: TraceSet, size: int, texts: Vectors) -> LikeTraces:
-        """Keep these traces; their `texts` name rows of `texts` [rows, dimensions]."""
+        """Keep these traces, but those that may go on; `texts` [rows, dimensions] is what theirs name."""
         last = np.maximum(traces.offsets[1:] - 1, 0)
-        told = traces.texts[last] >= 0 if len(traces.items) else np.zeros(len(traces), dtype=bool)
-        kept = np.flatnonzero((traces.lengths > 0) & (traces.weights > 0) & told)
+        kept = traces.ended
+        kept = kept[(traces.weights[kept] > 0) & (traces.texts[last[kept]] >= 0)]
         kept = np.sort(kept[np.argsort(traces.times_ms[kept], kind="stable")][-TRACES_MOST:])
         lengths = np.minimum(traces.lengths[kept], ITEMS_MOST)
         starts = traces.offsets[1:][kept] - lengths

@@ -65,7 +65,7 @@ def cross_fitted(traces: TraceSet, points: Vectors, requests: Requests, seed: in
         seed: of the inner folds, and of what is drawn in them.
     """
     fold = folds(traces.groups, INNER_FOLDS, seed)
-    asked = traces.positions(0)
+    asked = traces.questions(0)
     asked = asked[:: max(1, -(-len(asked) // TRAINED_MOST))]
     of = fold[traces.owners[asked]]
     ends = traces.ended

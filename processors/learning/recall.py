@@ -183,19 +183,19 @@ def agreed(
 def _questions(sessions: Sessions) -> Iterator[tuple[int, int]]:
     """Of each session after each element: its beginning so far, and what came next or `END`.
 
-    What comes after the last one of a session that may go on nobody knows. Who asks remembers `HISTORY_MOST`
-    elements, of so many nobody knows whether the session began with them; and none that has no name.
+    What comes after one of just now nobody knows yet. Who asks remembers `HISTORY_MOST` elements, of so many
+    nobody knows whether the session began with them; and none that has no name.
     """
     traces = sessions.traces
-    over = np.isin(np.arange(len(traces)), traces.ended)
-    columns = (traces.offsets[:-1], traces.offsets[1:], traces.end_texts, over)
-    for begin, end, last, ended in zip(*(column.tolist() for column in columns), strict=True):
+    settled = np.ones(len(traces.items), dtype=np.bool_) if traces.settled is None else traces.settled
+    columns = (traces.offsets[:-1], traces.offsets[1:], traces.end_texts)
+    for begin, end, last in zip(*(column.tolist() for column in columns), strict=True):
         history: list[str] = []
-        for place in range(begin + 1, end + ended):
+        for place in range(begin + 1, end + 1):
             history += _names(sessions, traces.items[place - 1 : place])
             if len(history) >= HISTORY_MOST:
                 break
-            if history:
+            if history and settled[place - 1]:
                 text = _text(sessions, int(traces.texts[place]) if place < end else last)
                 yield _key(history, text), int(traces.items[place]) if place < end else END
 

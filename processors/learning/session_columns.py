@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pml.processors.learning.calls import Calls
 from pml.processors.learning.grouping import summed
-from pml.processors.learning.pauses import over
+from pml.processors.learning.pauses import settled
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.splits import mixed
 from pml.processors.learning.traces import NO_TEXT, TraceSet
@@ -58,7 +58,7 @@ def sessions_of(columns: Columns, descriptions: Mapping[str, str], listed: Colle
         times_ms=times_ms[offsets[1:] - 1],
         texts=visible,
         end_texts=end_texts,
-        over=over(times_ms, offsets),
+        settled=settled(times_ms, offsets),
     )
     return Sessions(vocabulary, traces, texts, descriptions, listed, _calls(columns, runs, owners))
 

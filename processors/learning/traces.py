@@ -68,8 +68,9 @@ class TraceSet:
     itself went (as `outcomes`), and `texts` int64: the row, in a matrix of points, of the request as it was
     visible before that item, `NO_TEXT` where nothing was. `end_texts` int64 [traces] likewise: as it was
     visible after the last item, when nobody knew yet that nothing more would come. `looks` float32 [items, n]
-    says of each item itself what it was called with (`looks.look`); None: of no item that is known. `over`
-    bool [traces]: whether a trace is at its end, or may go on (`pauses.over`); None: all are at their end.
+    says of each item itself what it was called with (`looks.look`); None: of no item that is known. `settled`
+    bool [items]: whether it is known what came after each, or that nothing did (`pauses.settled`); None: of
+    all.
 
     Raises:
         ValueError: the columns do not belong together.
@@ -85,16 +86,15 @@ class TraceSet:
     texts: Places
     end_texts: Places
     looks: Vectors | None = None
-    over: NDArray[np.bool_] | None = None
+    settled: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         if len(self.offsets) == 0 or self.offsets[0] != 0 or self.offsets[-1] != len(self.items):
             raise ValueError("the offsets of traces begin with 0 and end with the number of items")
         if np.any(np.diff(self.offsets) < 0):
             raise ValueError("the offsets of traces must not fall")
-        over = () if self.over is None else (self.over,)
-        of_traces = (self.outcomes, self.weights, self.groups, self.times_ms, self.end_texts, *over)
-        of_items = (self.success, self.texts)
+        of_traces = (self.outcomes, self.weights, self.groups, self.times_ms, self.end_texts)
+        of_items = (self.success, self.texts, *(() if self.settled is None else (self.settled,)))
         if any(len(column) != len(self) for column in of_traces) or any(
             len(column) != len(self.items) for column in of_items
         ):
@@ -122,8 +122,8 @@ class TraceSet:
     @property
     def ended(self) -> Places:
         """int64: the traces that called something and after whose last item nothing comes."""
-        over = self.lengths > 0 if self.over is None else self.over & (self.lengths > 0)
-        return np.flatnonzero(over)
+        some = np.flatnonzero(self.lengths > 0)
+        return some if self.settled is None else some[self.settled[self.offsets[1:][some] - 1]]
 
     def selected(self, rows: Places) -> TraceSet:
         """The traces with these numbers, in that order."""
@@ -141,13 +141,22 @@ class TraceSet:
             texts=self.texts[places],
             end_texts=self.end_texts[rows],
             looks=None if self.looks is None else self.looks[places],
-            over=None if self.over is None else self.over[rows],
+            settled=None if self.settled is None else self.settled[places],
         )
 
     def positions(self, first: int = 1) -> Places:
-        """int64: items that are asked for, those with at least `first` items of their trace before them."""
+        """int64: the items with at least `first` items of their trace before them."""
         within = np.arange(len(self.items)) - self.offsets[self.owners]
         return np.flatnonzero(within >= first)
+
+    def questions(self, first: int = 1) -> Places:
+        """int64: those that are asked for. What came after an item of just now is no fair question: what has
+        not come yet is none."""
+        asked = self.positions(first)
+        if self.settled is None:
+            return asked
+        begins = np.isin(asked, self.offsets[:-1])
+        return asked[begins | self.settled[np.maximum(asked, 1) - 1]]
 
     def prefixes(self, positions: Places, points: Vectors | None = None) -> Prefixes:
         """What came before these items; `points` is the matrix whose rows `texts` names."""

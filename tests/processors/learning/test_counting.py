@@ -48,12 +48,14 @@ def test_who_is_at_work_says_nothing_of_what_is_likely() -> None:
     told = [
         replace(
             session(number, "s:list", "s:read", note=number),
+            ended_ms=number * minute_ms + 5_000,
             ends_ms=(number * minute_ms, number * minute_ms + 5_000),
         )
         for number in range(40)
     ]
+    now_ms = 41 * minute_ms
     working = [
-        replace(session(number, "s:list", note=number), ends_ms=(41 * minute_ms + number,))
+        replace(session(number, "s:list", note=number), ended_ms=now_ms, ends_ms=(now_ms,))
         for number in range(40, 78)
     ]
     for sessions in (told, [*told, *working]):

@@ -41,11 +41,15 @@ def test_sessions_with_the_same_calls_are_of_one_group() -> None:
 def test_a_session_is_over_once_it_is_quiet_for_longer_than_others_pause() -> None:
     """They pause for ten seconds; the last one listed a folder five seconds ago."""
     told = [
-        replace(session, ends_ms=(number * 60_000, number * 60_000 + 10_000))
-        for number, session in enumerate(KNOWN)
+        replace(session, ended_ms=start_ms + 10_000, ends_ms=(start_ms, start_ms + 10_000))
+        for start_ms, session in zip(range(0, 30 * 60_000, 60_000), KNOWN, strict=True)
     ]
-    working = KnownSession(KNOWN[0].elements[:1], ("",), 0, ends_ms=(told[-1].ends_ms[-1] + 5_000,))
+    now_ms = told[-1].ended_ms + 5_000
+    working = KnownSession(KNOWN[0].elements[:1], ("",), now_ms, ends_ms=(now_ms,))
     assert as_sequences((*told, working), {}).traces.ended.tolist() == list(range(29))
+    # One whose latest runs are no elements is at work as well.
+    others = (*told[:28], replace(told[28], ended_ms=now_ms), told[29], working)
+    assert as_sequences(others, {}).traces.ended.tolist() == list(range(28))
     assert len(as_sequences((*KNOWN, working), {}).traces.ended) == 31, "nobody knows when the others ended"
 
 

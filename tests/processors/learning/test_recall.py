@@ -171,15 +171,19 @@ def test_who_may_go_on_is_no_example_of_an_end() -> None:
     went = known([("tidy up", ("s:list", "s:read"))] * 20)
     began = known([("tidy up", ("s:list",))] * 15)
     told = [
-        *(replace(one, ends_ms=(day, day + minute_ms)) for day, one in enumerate(went)),
-        *(replace(one, ends_ms=(60 * minute_ms + number,)) for number, one in enumerate(began)),
+        *(ended(one, minute, minute + minute_ms) for minute, one in enumerate(went)),
+        *(ended(one, 60 * minute_ms + number) for number, one in enumerate(began)),
     ]
     likely = recalled_after_first(told)
     assert END not in likely
     assert max(likely.values()) > 0.9
     # An hour later they did nothing more.
-    later = replace(went[0], ends_ms=(120 * minute_ms, 121 * minute_ms))
-    assert recalled_after_first([*told, later])[END] == pytest.approx(15 / 36, abs=0.03)
+    later = ended(went[0], 120 * minute_ms, 121 * minute_ms)
+    assert recalled_after_first([*told, later])[END] == pytest.approx(15 / 35, abs=0.03)
+
+
+def ended(session: KnownSession, *ends_ms: int) -> KnownSession:
+    return replace(session, ended_ms=ends_ms[-1], ends_ms=ends_ms)
 
 
 def recalled_after_first(told: Sequence[KnownSession]) -> Mapping[int, float]:

@@ -74,14 +74,19 @@ def model_of(sessions: Sessions, learner: str) -> NextModel:
 def test_where_a_session_may_go_on_nobody_is_asked_how_it_ends(going_on: int) -> None:
     """Not what ranks, and not what recurs; also where not one is over."""
     sessions = recurring(48)
-    over = np.arange(48) < 48 - going_on
-    told = replace(sessions, traces=replace(sessions.traces, over=over))
-    judged = judge(told, EMBEDDING, 1, learners={name: LEARNERS[name] for name in ("markov_1", "ranker")})
+    settled = np.ones(len(sessions.traces.items), dtype=np.bool_)
+    settled[sessions.traces.offsets[1:][48 - going_on :] - 1] = False
+    told = replace(sessions, traces=replace(sessions.traces, settled=settled))
+    names = ("markov_1", "ranker", "boosted")
+    judged = judge(told, EMBEDDING, 1, learners={name: LEARNERS[name] for name in names})
     assert sorted(judged.ended_clusters.tolist()) == list(range(48 - going_on))
     for way in judged.ways.values():
         assert len(way.ended) == len(way.ended_items) == len(judged.ended_recalled) == 48 - going_on
-    assert len(judged) == len(judge(sessions, EMBEDDING, 1, learners=BASELINES))
-    assert calibrate(judged, "ranker").calibration is not None
+    every = judge(sessions, EMBEDDING, 1, learners=BASELINES)
+    assert len(judged) == len(every)
+    some = np.linspace(0.1, 1.0, 10)
+    with_ends, without = (calibrate(each, "markov_1").calibration(some) for each in (every, judged))
+    assert without.mean() > with_ends.mean()
 
 
 RECURRING = recurring(48)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pml.processors.learning.pauses import over
+from pml.processors.learning.pauses import settled
 from pml.processors.learning.session_columns import (
     EXPLORATORY_WEIGHT,
     MOCKED_WEIGHT,
@@ -102,8 +103,9 @@ def twin(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
         )
     times = [session["times_ms"] for session in found]
     offsets = np.cumsum([0, *map(len, times)])
-    ended = over(np.array([time for each in times for time in each], dtype=np.int64), offsets).tolist()
-    return [{**session, "over": told} for session, told in zip(found, ended, strict=True)]
+    known = settled(np.array([time for each in times for time in each], dtype=np.int64), offsets).tolist()
+    parts = (known[start:end] for start, end in pairwise(offsets.tolist()))
+    return [{**session, "settled": told} for session, told in zip(found, parts, strict=True)]
 
 
 @settings(max_examples=60)
@@ -124,8 +126,8 @@ def test_sessions_are_those_of_a_loop_over_runs(runs: list[dict[str, Any]]) -> N
         assert np.isclose(traces.outcomes[number], session["outcome"])
         assert np.isclose(traces.weights[number], session["weight"])
         assert traces.times_ms[number] == session["time_ms"]
-        assert traces.over is not None
-        assert traces.over[number] == session["over"]
+        assert traces.settled is not None
+        assert traces.settled[places].tolist() == session["settled"]
     for one, other in zip(range(len(expected)), range(1, len(expected)), strict=False):
         together = expected[one]["same"] == expected[other]["same"]
         assert (traces.groups[one] == traces.groups[other]) == together

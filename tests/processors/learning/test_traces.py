@@ -75,14 +75,17 @@ def test_where_traces_end_the_text_is_the_one_that_was_visible_then() -> None:
 
 
 def test_at_their_end_are_traces_that_called_something_and_do_not_go_on() -> None:
-    traces = trace_set([[1, 2], [], [3], [4]])
+    traces = trace_set([[1, 2], [], [3], [4, 1, 2]])
     assert traces.ended.tolist() == [0, 2, 3]
-    told = replace(traces, over=np.array([True, True, False, True]))
-    assert told.ended.tolist() == [0, 3]
-    assert told.selected(np.array([3, 2, 0])).ended.tolist() == [0, 2]
-    assert TraceSet(**told.to_arrays()).ended.tolist() == [0, 3]
+    assert traces.questions().tolist() == traces.positions().tolist() == [1, 4, 5]
+    told = replace(traces, settled=np.array([True, True, False, True, False, False]))
+    assert told.ended.tolist() == [0]
+    assert (told.questions().tolist(), told.questions(0).tolist()) == ([1, 4], [0, 1, 2, 3, 4])
+    some = told.selected(np.array([3, 2, 0]))
+    assert (some.ended.tolist(), some.questions().tolist()) == ([2], [1, 5])
+    assert TraceSet(**told.to_arrays()).ended.tolist() == [0]
     with pytest.raises(ValueError, match="another length"):
-        replace(traces, over=np.array([True]))
+        replace(traces, settled=np.array([True]))
 
 
 def test_columns_survive_a_file() -> None:
