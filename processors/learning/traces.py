@@ -156,7 +156,8 @@ class TraceSet:
         if self.settled is None:
             return asked
         begins = np.isin(asked, self.offsets[:-1])
-        return asked[begins | self.settled[np.maximum(asked, 1) - 1]]
+        known: Places = asked[begins | self.settled[np.maximum(asked, 1) - 1]]
+        return known
 
     def prefixes(self, positions: Places, points: Vectors | None = None) -> Prefixes:
         """What came before these items; `points` is the matrix whose rows `texts` names."""
