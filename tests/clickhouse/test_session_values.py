@@ -52,6 +52,23 @@ def test_runs_of_a_session_are_its_elements_with_arguments_and_results(store: St
     assert found.texts == ("", "do run_1", "the whole story")
 
 
+def test_it_is_known_when_each_run_ended_and_that_one_without_a_name_was_the_last(store: Store) -> None:
+    """By that a session is over, or may go on."""
+    session = History()
+    call(session, "run_1")
+    call(session, "run_2")
+    session.add(h.run_started(), "run_3")
+    for task_id in ("n1", "n2"):
+        session.add(h.completed(task_id, tool="git:log"), "run_3")
+    session.add(h.run_completed(), "run_3")
+    session.insert(store)
+    (found,) = read_session_values(store, Stretch("local"))
+    start_ms = int(h.START.timestamp() * 1_000)
+    assert len(found.elements) == 2
+    assert found.ends_ms == (start_ms + 2_000, start_ms + 5_000)
+    assert found.ended_ms == start_ms + 9_000
+
+
 def test_what_a_client_told_beside_a_call_is_read_with_it(store: Store) -> None:
     session = History()
     call(session, "run_1", context={"customer": 7})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -20,6 +22,15 @@ def test_habits_are_counted_by_the_weight_of_traces() -> None:
     assert found.firsts[1:3] == pytest.approx([1.5 / 3.5, 1.0 / 4])
     assert found.lasts[1:3] == pytest.approx([0.5 / 3.5, 2.0 / 4])
     assert found.firsts[3] == found.lasts[3] == 0.25
+
+
+def test_how_often_one_is_the_last_is_counted_where_it_is_known_what_came() -> None:
+    traces = replace(
+        trace_set([[1, 2], [1], [1]], texts=[0, 0, 0]), settled=np.array([True, True, True, False])
+    )
+    found = ItemHabits.fit(traces, SIZE, POINTS)
+    assert found.counts[1] == 3
+    assert found.lasts[1:3] == pytest.approx([(1 + 0.5) / (2 + 2), (1 + 0.5) / (1 + 2)])
 
 
 def test_an_item_is_like_the_requests_that_it_was_called_for() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -64,6 +65,14 @@ def test_votes_are_those_counted_one_by_one(lists: list[list[int]], texts: list[
         for name, values in found.items():
             expected = [told[name].get(item, 0.0) for item in range(SIZE)]
             assert values[row].tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_who_may_go_on_does_not_vote() -> None:
+    traces = trace_set([[1, 2], [3], [4]], texts=[0, 0, 0])
+    found = LikeTraces.fit(replace(traces, settled=np.array([True, True, False, True])), SIZE, POINTS)
+    assert (found.items.tolist(), found.offsets.tolist()) == ([1, 2, 4], [0, 2, 3])
+    nobody = LikeTraces.fit(replace(traces, settled=np.zeros(4, dtype=np.bool_)), SIZE, POINTS)
+    assert not nobody.signals(traces.prefixes(traces.positions(), POINTS))["wanted"].any()
 
 
 def test_arrays_say_the_same_and_the_latest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -363,3 +363,15 @@ def test_a_request_without_clauses_is_one_and_lexical_shares_end_at_one() -> Non
     assert BESIDE.lexical.max(axis=1).tolist() == [1, 1, 0, 1]
     assert BESIDE.lexical[1].argmax() == 4
     assert BESIDE.clause_lexical.shape == (7, SIZE)
+
+
+def test_what_came_just_now_or_has_not_yet_is_no_case() -> None:
+    """Neither what went on, nor that nothing did."""
+    sessions = drawn_sessions(12, 1, by_request=True, items=3)
+    requests = read_requests(sessions.texts, sessions.described(), EMBEDDING)
+    points = EMBEDDING.embed(sessions.described())
+    settled = np.arange(len(sessions.traces.items)) < 30
+    some = replace(sessions.traces, settled=settled)
+    every, asked = (ranked_cases.cross_fitted(each, points, requests, 1) for each in (sessions.traces, some))
+    assert (len(every.items), len(every.ended)) == (36, 12)
+    assert (len(asked.items), len(asked.ended)) == (36 - 4, 10)
