@@ -44,7 +44,7 @@ from benchmarks.plan import Plan, planned
 from benchmarks.proxy import CallFailed, through_pml
 from benchmarks.report import Result
 from benchmarks.stack import beside, with_prefix
-from pml.processors.learning.judging import FOLDS, Learners
+from pml.processors.learning.judging import FOLDS
 from pml.processors.learning.known_sessions import as_sequences
 from pml.processors.learning.learners import BASELINES
 from pml.schemas.errors import PMLError
@@ -85,22 +85,11 @@ class Side:
     trained: Trained | None = None
 
 
-class Counting(Wish):
-    """What the best baseline is made by: who learns was compared before, and need not learn again for it."""
-
-    __slots__ = ()
-
-    @property
-    def learners(self) -> Learners:
-        """The baselines."""
-        return BASELINES
-
-
 def main(
     sets: Annotated[str, typer.Option(help="Only these sets, by name, with commas.")] = "",
     sessions: Annotated[
         int,
-        typer.Option(min=FOLDS, help="How many of a set are played at most; others than usual are not kept."),
+        typer.Option(min=FOLDS, help="How many of a set are played at most; fewer than usual are not kept."),
     ] = SESSIONS,
     threshold: Annotated[
         float | None,
@@ -131,7 +120,7 @@ def main(
             chosen = _thresholds(name, seed, threshold)
             row = row_of(_folds(own, folder, name, sessions // FOLDS, chosen))
             found[name] = measured_now({**_about(name), **row})
-            if sessions == SESSIONS:
+            if sessions >= SESSIONS:
                 kept = {**kept_rows(NAME, seed), **found}
                 _result(in_order(kept, SETS), plan, others).write()
         result = _result(in_order(found, names), plan, others)
@@ -306,8 +295,10 @@ def _trained(settings: Settings, play: Play, known: Known, learner: str | None =
         known.schemas,
         names=[each.name for each in play.learned_of],
     )
-    wanted = Wish if learner is None else Counting
-    wish = wanted(seed=play.seed, test_share=0.05, learner=learner)
+    wish = Wish(seed=play.seed, test_share=0.05, learner=learner)
+    if learner is not None:
+        # Who learns was compared before, and need not learn again for it.
+        wish = replace(wish, usual=BASELINES)
     return train(source, WordLlamaEmbedding(), settings.models_folder, wish, Phases())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Set
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,8 @@ class Trained:
 class Wish:
     """What somebody wants of a training: `test_share` of the groups is kept for the end, or of the `latest`.
 
-    `learner` serves, however good it is; None: the best. `with_attention` compares the attention model, too.
+    `learner` serves, however good it is; None: the best. `with_attention` compares the attention model, too,
+    with those `usual`, by name.
     """
 
     seed: int = 0
@@ -69,13 +70,14 @@ class Wish:
     learner: str | None = None
     with_attention: bool = False
     latest: bool = False
+    usual: Learners = field(default_factory=lambda: USUAL)
 
     @property
     def learners(self) -> Learners:
         """Those that are compared, by name."""
         more = ATTENTIVE if self.with_attention else {}
         named = {} if self.learner is None else {self.learner: LEARNERS[self.learner]}
-        return {**USUAL, **more, **named}
+        return {**self.usual, **more, **named}
 
     @property
     def asks_attention(self) -> bool:

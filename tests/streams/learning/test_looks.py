@@ -15,7 +15,7 @@ from pml.clickhouse.client import Store
 from pml.clickhouse.training.selection import Selection
 from pml.processors.discovery.library import Library
 from pml.processors.learning.known_sessions import KnownSession, as_sequences
-from pml.processors.learning.learners import LEARNERS
+from pml.processors.learning.learners import BASELINES, LEARNERS
 from pml.processors.learning.looks import LOOK, look
 from pml.processors.learning.scene import Past
 from pml.processors.memory.embedding import HashedNgrams
@@ -35,7 +35,6 @@ from pml.streams.orchestrator.role import policy
 from pml.streams.settings import Settings
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
-from tests.streams.learning.counting import Counting
 from tests.streams.learning.exported import write_export
 
 EMBEDDING, NEXT = HashedNgrams(), ("chart:draw", "mail:send")
@@ -77,7 +76,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Settings, Mapping
     """What `pml train --learner attention_head` makes, and where."""
     settings = settings_in(tmp_path_factory.mktemp("trained"))
     told = with_looks(source(), settings.installation_key())
-    wish = Counting(seed=1, learner="attention_head")
+    wish = Wish(seed=1, usual=BASELINES, learner="attention_head")
     return settings, train(told, EMBEDDING, settings.models_folder, wish, Phases()).manifest
 
 

@@ -34,7 +34,6 @@ from pml.streams.learning.serving import Served, answered
 from pml.streams.learning.set_table import judge_sets
 from pml.streams.learning.sources import Known, Source, from_file
 from pml.streams.learning.training import TEST_SHARE, NothingToLearn, Trained, Wish, learned_values, train
-from tests.streams.learning.counting import Counting
 from tests.streams.learning.exported import PATTERNS, write_export
 from tests.streams.learning.recorded_sets import row, written
 
@@ -149,7 +148,7 @@ def test_what_arguments_look_like_is_kept_where_it_says_how_a_call_ends(first: F
 def test_arguments_that_say_nothing_do_not_count(tmp_path: Path) -> None:
     ends = np.random.default_rng(3).integers(0, 2, 120).astype("|u1")
     source = from_file(write_export(tmp_path / "traces.npz", call_success=ends), Known(), "local")
-    trained = train(source, EMBEDDING, tmp_path / "models", Counting(seed=1), Phases())
+    trained = train(source, EMBEDDING, tmp_path / "models", Wish(seed=1, usual=BASELINES), Phases())
     assert trained.manifest["call_success"]["used"] is False
     assert trained.model.success is None
     assert trained.model.succeeds("files:read", None) == 1
@@ -192,7 +191,7 @@ class Always:
 
 def test_a_learner_that_was_asked_for_serves_however_good_it_is(tmp_path: Path) -> None:
     source = from_file(write_export(tmp_path / "traces.npz"), Known(), "local")
-    wish = Counting(seed=1, learner="popularity")
+    wish = Wish(seed=1, usual=BASELINES, learner="popularity")
     trained = train(source, EMBEDDING, tmp_path / "models", wish, Phases())
     assert (trained.manifest["serves"], trained.manifest["baseline"]) == ("popularity", "markov_1")
     assert trained.manifest["reason"] == "popularity was asked for"
@@ -214,7 +213,7 @@ def test_the_attention_model_is_compared_where_it_is_asked_for(
     assert "messages along the hypergraph" in capsys.readouterr().out
 
     assert set(Wish(seed=1, learner="attention").learners) == {*USUAL, "attention"}
-    alone = train(source, EMBEDDING, folder, Counting(seed=1, learner="attention"), Phases())
+    alone = train(source, EMBEDDING, folder, Wish(seed=1, usual=BASELINES, learner="attention"), Phases())
     assert set(alone.manifest["validation"]) == {*BASELINES, "attention"}
     assert alone.manifest["message_passing"] is None
     model, kept = artefacts.load(folder, alone.manifest["model_id"], EMBEDDING)
@@ -224,7 +223,7 @@ def test_the_attention_model_is_compared_where_it_is_asked_for(
 
 def test_the_attention_model_is_trained_with_prioritised_replay_where_it_is_named(tmp_path: Path) -> None:
     source = from_file(write_export(tmp_path / "traces.npz"), Known(), "local")
-    wish = Counting(seed=1, learner="attention_prioritised")
+    wish = Wish(seed=1, usual=BASELINES, learner="attention_prioritised")
     trained = train(source, EMBEDDING, tmp_path / "models", wish, Phases())
     assert set(trained.manifest["validation"]) == {*BASELINES, "attention_prioritised"}
     model, kept = artefacts.load(tmp_path / "models", trained.manifest["model_id"], EMBEDDING)
