@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from string import Template
 
 import numpy as np
 
@@ -26,6 +27,18 @@ CALL_WORDS = {
     "call_error_type": "task.error_type",
     "call_pattern": "task.argument_pattern",
 }
+# What is told of a call: with its values, as the view `traces` has it; of its arguments no more than a hash.
+WITH_VALUES = """CAST(
+    (task_id, tool, arguments, result, status = 'completed', status, error_type, duration_ms, layer, mocked,
+     argument_pattern),
+    'Tuple(task_id String, tool String, args String, result String, success Bool, status String,
+     error_type String, duration_ms Float64, layer UInt16, mocked Bool, argument_pattern String)'
+)"""
+OUTLINED = """CAST(
+    (tool, args_hash, status = 'completed', status, error_type, duration_ms, layer, mocked, argument_pattern),
+    'Tuple(tool String, args_hash UInt64, success Bool, status String, error_type String, duration_ms Float64,
+     layer UInt16, mocked Bool, argument_pattern String)'
+)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +49,17 @@ class Column:
     dtype: str
 
 
-def traces_sql(split: Split = "groups") -> str:
+def traces_sql(split: Split = "groups", call: str = WITH_VALUES) -> str:
     """One row for each trace; what `--to parquet` writes as it is."""
+    traces = Template(_sql("traces.sql")).substitute(call=call)
     if split == "groups":
-        return _sql("traces.sql")
-    return f"{_sql('left_out.sql')} FROM ({_sql('traces.sql')}) ORDER BY partition, log_offset, run_id"
+        return traces
+    return f"{_sql('left_out.sql')} FROM ({traces}) ORDER BY partition, log_offset, run_id"
+
+
+def outlines_sql(split: Split = "groups") -> str:
+    """The same without values: they may be many times as large as all else."""
+    return traces_sql(split, OUTLINED)
 
 
 def trace_columns(widths: Mapping[str, int]) -> dict[str, Column]:
@@ -71,7 +90,7 @@ def call_columns() -> dict[str, Column]:
         "call_mocked": Column("toUInt8(task.mocked)", "|u1"),
         "call_layer": Column("toUInt16(task.layer)", "<u2"),
         "call_duration_ms": Column("toFloat64(task.duration_ms)", "<f8"),
-        "call_arguments": Column("cityHash64(task.args)", "<u8"),
+        "call_arguments": Column("task.args_hash", "<u8"),
     }
 
 
@@ -80,7 +99,9 @@ def columns_sql(columns: Mapping[str, Column], split: Split = "groups", *, calls
     wanted = ", ".join(f"{column.expression} AS `{name}_`" for name, column in columns.items())
     joined = "ARRAY JOIN tasks AS task, arrayEnumerate(tasks) AS place" if calls else ""
     last = ", place" if calls else ""
-    return f"SELECT {wanted} FROM ({traces_sql(split)}) {joined} ORDER BY partition, log_offset, run_id{last}"
+    return (
+        f"SELECT {wanted} FROM ({outlines_sql(split)}) {joined} ORDER BY partition, log_offset, run_id{last}"
+    )
 
 
 def words_sql() -> str:
@@ -88,7 +109,7 @@ def words_sql() -> str:
     of_traces = [f"groupUniqArray({expression})" for expression in TRACE_WORDS.values()]
     of_calls = [f"groupUniqArrayArray(arrayMap(task -> {each}, tasks))" for each in CALL_WORDS.values()]
     found = ", ".join(f"arraySort({words})" for words in of_traces + of_calls)
-    return f"SELECT {found} FROM ({traces_sql()})"
+    return f"SELECT {found} FROM ({outlines_sql()})"
 
 
 def snapshot_sql() -> str:
@@ -96,18 +117,18 @@ def snapshot_sql() -> str:
     return (
         "SELECT count(), sum(length(tasks)), max(ended_at), "
         "sum(cityHash64(tenant, session_id, epoch, run_id, log_offset)), "
-        f"max(length(session_id)), max(length(run_id)) FROM ({traces_sql()})"
+        f"max(length(session_id)), max(length(run_id)) FROM ({outlines_sql()})"
     )
 
 
 def cut_sql() -> str:
     """When the trace at this place ended, in the order of time."""
-    return f"SELECT ended_at FROM ({traces_sql()}) ORDER BY ended_at LIMIT 1 OFFSET {{place:UInt64}}"
+    return f"SELECT ended_at FROM ({outlines_sql()}) ORDER BY ended_at LIMIT 1 OFFSET {{place:UInt64}}"
 
 
 def sides_sql(split: Split) -> str:
     """How many traces lie on each side."""
-    return f"SELECT side, count() FROM ({traces_sql(split)}) GROUP BY side"
+    return f"SELECT side, count() FROM ({outlines_sql(split)}) GROUP BY side"
 
 
 def record_dtype(columns: Mapping[str, Column]) -> np.dtype[np.void]:

@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ from pml.clickhouse.training.selection import SIDES, Selection
 from pml.processors.learning.packed_texts import packed
 
 # What the columns are called and mean; a change that a reader would notice raises it.
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
+# All values at once, and the file of them where the store is the embedded one.
+VALUES_LIMITS = replace(LIMITS, memory_bytes=8 << 30)
 
 
 def write_npz(store: Store, selection: Selection, file: Path, told: Told = lambda _: None) -> dict[str, Any]:
@@ -63,7 +66,8 @@ def _unpadded(arrays: Arrays) -> Arrays:
 def _write_rows(store: Store, pinned: Pinned, place: Path, told: Told) -> list[int]:
     """How many are on each side."""
     split, parameters = pinned.selection.split, pinned.parameters()
-    with place.open("wb") as out, store.stream(traces_sql(split), "Parquet", parameters, LIMITS) as pieces:
+    rows = store.stream(traces_sql(split), "Parquet", parameters, VALUES_LIMITS)
+    with place.open("wb") as out, rows as pieces:
         for piece in pieces:
             out.write(piece)
             told(len(piece))

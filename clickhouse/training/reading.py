@@ -31,8 +31,8 @@ from pml.schemas.errors import StoreUnavailable
 # A run that is tried again while it is read changes what was selected; that is rare and short.
 TRIES = 3
 # A training set is read whole: without the limits of a query of a person, but not without an end, and by one
-# thread: the pipeline asks and writes meanwhile.
-LIMITS = Limits(rows=0, time_s=3600, memory_bytes=8 << 30, result_bytes=0, threads=1)
+# thread: the pipeline asks and writes meanwhile. Some millions of calls fit into this memory.
+LIMITS = Limits(rows=0, time_s=3600, memory_bytes=2 << 30, result_bytes=0, threads=1)
 
 Arrays = dict[str, NDArray[Any]]
 Told = Callable[[int], None]

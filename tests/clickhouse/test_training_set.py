@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pytest
 
 from pml.clickhouse.client import Store
 from pml.clickhouse.rows import EVENT_COLUMNS, EVENTS_TABLE
+from pml.clickhouse.training import export, reading
 from pml.clickhouse.training.export import write_npz, write_parquet
 from pml.clickhouse.training.reading import count_traces, read_arrays
 from pml.clickhouse.training.selection import EARLIEST, LATEST, SIDES, Selection, Split
@@ -27,6 +30,7 @@ from tests.clickhouse import history as h
 from tests.clickhouse.history import History
 
 pytestmark = pytest.mark.integration
+MEMORY_LIMIT = 241  # of ClickHouse
 TOOLS = ("git:git_log", "files:read_file", "files:search")
 SELECTION = Selection(validation=0.2, test=0.3, seed=1)
 WRITERS: dict[str, Callable[..., dict[str, Any]]] = {"npz": write_npz, "parquet": write_parquet}
@@ -73,7 +77,8 @@ def _twin(store: Store) -> list[tuple[Any, ...]]:
     sql = (
         "SELECT run_id, session_id, capability_id, intent, success, ifNull(error_code, ''), duration_ms, "
         "partition, log_offset, "
-        "arrayMap(t -> (t.tool, t.status, t.argument_pattern, t.layer, t.duration_ms), task_results) "
+        "arrayMap(t -> (t.tool, t.status, t.argument_pattern, t.layer, t.duration_ms, "
+        "t.error_type, t.success, t.mocked, toString(cityHash64(t.args))), task_results) "
         "FROM traces ORDER BY partition, log_offset, run_id"
     )
     return [tuple(map(_plain, row)) for row in store.query(sql).rows]
@@ -91,6 +96,10 @@ def _rows(arrays: dict[str, Any]) -> list[tuple[Any, ...]]:
             _texts(arrays, "call_pattern"),
             arrays["call_layer"].tolist(),
             arrays["call_duration_ms"].tolist(),
+            _texts(arrays, "call_error_type"),
+            map(bool, arrays["call_success"]),
+            map(bool, arrays["call_mocked"]),
+            map(str, arrays["call_arguments"]),
             strict=True,
         )
     )
@@ -116,6 +125,62 @@ def test_the_columns_say_what_the_view_says(store: Store) -> None:
     arrays = read_arrays(store, SELECTION)
     assert _rows(arrays) == _twin(store)
     assert len(arrays["run_id"]) == 40
+
+
+def test_a_task_that_ended_twice_is_one_call_as_in_the_view(migrated_store: Store) -> None:
+    session = History("ses_twice", 0, 500, 500)
+    session.add(h.run_started(), "run_twice")
+    session.add(h.failed("n0", final=False), "run_twice")
+    session.add(h.unknown("n1"), "run_twice")
+    session.add(h.completed("n0", attempt=2, mocked=True), "run_twice")
+    session.add(h.resolved("n1"), "run_twice")
+    session.add(h.run_completed(), "run_twice")
+    session.insert(migrated_store)
+    rows = _rows(read_arrays(migrated_store, SELECTION))
+    assert rows == _twin(migrated_store)
+    assert [len(row[-1]) for row in rows] == [2]
+
+
+@pytest.fixture
+def heavy(migrated_store: Store) -> Store:
+    """Runs whose results are far larger than all else of them: 24 MB, the older half of the day before."""
+    for number in range(20):
+        session = History(f"ses_{number:03}", number % 3, 1000 * number, 1000 * number)
+        session.add(h.run_started(), f"run_{number}")
+        for place in range(4):
+            result = {"content": [random_text(number * 4 + place, 300_000)]}
+            session.add(h.completed(f"n{place}", result=result, layer=place), f"run_{number}")
+        session.add(h.run_completed(), f"run_{number}")
+        _later(session, -86_400 if number < 10 else 0).insert(migrated_store)
+    return migrated_store
+
+
+def random_text(seed: int, length: int) -> str:
+    return np.random.default_rng(seed).bytes(length // 2).hex()
+
+
+def test_columns_need_no_memory_for_values(heavy: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "LIMITS", replace(reading.LIMITS, memory_bytes=24 << 20))
+    assert len(read_arrays(heavy, SELECTION)["tool"]) == 80
+
+
+def test_a_table_of_a_shorter_time_needs_less_memory(
+    heavy: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fits(since: str, megabytes: int) -> bool:
+        limits = replace(export.VALUES_LIMITS, memory_bytes=megabytes << 20)
+        monkeypatch.setattr(export, "VALUES_LIMITS", limits)
+        try:
+            write_parquet(heavy, replace(SELECTION, since=since), tmp_path / "traces.parquet")
+        except QueryError as error:
+            if error.details["number"] != MEMORY_LIMIT:
+                raise
+            return False
+        return True
+
+    late = h.time_of(h.START - timedelta(hours=1))
+    of_all, of_late = (bisect_left(range(160), True, key=partial(fits, since)) for since in (EARLIEST, late))
+    assert of_late <= 0.75 * of_all
 
 
 def test_what_a_client_said_goes_before_what_a_run_was_for(store: Store) -> None:
