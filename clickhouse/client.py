@@ -7,7 +7,9 @@ A store may be used from several threads at once; it blocks, so a coroutine call
 from __future__ import annotations
 
 import logging
+import math
 import re
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError, DatabaseError, OperationalError
 
 from pml.clickhouse.address import Address
+from pml.clickhouse.answers import pieces
 from pml.schemas.errors import ConfigurationError, PMLError, QueryError, StoreUnavailable
 
 # What the driver warns of it also raises, and it prints a traceback where a user should read one sentence.
@@ -32,11 +35,10 @@ logging.getLogger("clickhouse_connect").setLevel(logging.ERROR)
 CONNECT_TIMEOUT_S = 3
 # A batch of the sink takes well under a second; a merge that holds it up, some.
 ANSWER_TIMEOUT_S = 60
+# What a query is given beyond the time that it may take, to say that it took too long.
+PATIENCE_S = 10
 # The embedded server answers /ping in 2 ms, a busy one in some hundreds.
 PROBE_TIMEOUT_S = 2.0
-
-# Large enough that Python is not what takes the time.
-STREAM_BYTES = 1 << 20
 
 # Sent with every request, so that no profile of a server changes what the sink relies on.
 WRITE_SETTINGS = {
@@ -113,9 +115,12 @@ class Answer:
 class Store:
     """A ClickHouse and a database in it. Close it, or use it in a `with`."""
 
-    def __init__(self, address: Address, client: Client) -> None:
+    def __init__(self, address: Address, answer_timeout_s: int = ANSWER_TIMEOUT_S) -> None:
         self.address = address
-        self._client = client
+        self._answer_timeout_s = answer_timeout_s
+        self._client = _connected(address, answer_timeout_s)
+        self._patient: dict[int, Client] = {}
+        self._connecting = threading.Lock()
         self._types: dict[tuple[str, tuple[str, ...]], Sequence[ClickHouseType]] = {}
 
     @classmethod
@@ -128,25 +133,7 @@ class Store:
             StoreUnavailable: it does not answer within `CONNECT_TIMEOUT_S`.
             ConfigurationError: the URL is none, or its user and password are refused.
         """
-        address = Address.parse(url, database)
-        with _translated(address):
-            client = clickhouse_connect.get_client(
-                interface=address.scheme,
-                host=address.host,
-                port=address.port,
-                username=address.user,
-                password=address.password,
-                compress="lz4",
-                connect_timeout=CONNECT_TIMEOUT_S,
-                send_receive_timeout=answer_timeout_s,
-                query_retries=0,
-                client_name="pml",
-                autogenerate_session_id=False,
-                show_clickhouse_errors="scrub",
-                settings=dict(WRITE_SETTINGS),
-            )
-        client.database = address.database
-        return cls(address, client)
+        return cls(Address.parse(url, database), answer_timeout_s)
 
     def command(
         self, sql: str, *, settings: Mapping[str, Any] | None = None, use_database: bool = True
@@ -186,11 +173,12 @@ class Store:
             QueryError: it would write, is wrong, or takes more than the limits allow.
             StoreUnavailable
         """
+        allowed = limits or Limits()
         with _translated(self.address, _READER_HINTS):
-            body = self._client.raw_query(
+            body = self._waiting_for(allowed).raw_query(
                 sql.rstrip().rstrip(";"),
                 parameters=dict(parameters or {}),
-                settings=(limits or Limits()).settings(),
+                settings=allowed.settings(),
                 fmt="JSONCompact",
             )
         answer = orjson.loads(body)
@@ -207,15 +195,16 @@ class Store:
             QueryError: it would write, is wrong, or takes more than the limits allow.
             StoreUnavailable
         """
+        allowed = limits or Limits()
         with _translated(self.address, _READER_HINTS):
-            answer = self._client.raw_stream(
+            answer = self._waiting_for(allowed).raw_stream(
                 sql.rstrip().rstrip(";"),
                 parameters=dict(parameters or {}),
-                settings=(limits or Limits()).settings(),
+                settings=allowed.settings(),
                 fmt=fmt,
             )
             try:
-                yield iter(lambda: answer.read(STREAM_BYTES), b"")
+                yield pieces(answer)
             finally:
                 answer.close()
 
@@ -225,7 +214,8 @@ class Store:
         return self._client
 
     def close(self) -> None:
-        self._client.close()
+        for each in (self._client, *self._patient.values()):
+            each.close()
 
     def __enter__(self) -> Store:
         return self
@@ -235,12 +225,43 @@ class Store:
     ) -> None:
         self.close()
 
+    def _waiting_for(self, limits: Limits) -> Client:
+        """One that waits as long as a query may take: the embedded engine says nothing before its result."""
+        needed_s = math.ceil(limits.time_s) + PATIENCE_S
+        if needed_s <= self._answer_timeout_s:
+            return self._client
+        with self._connecting:
+            if needed_s not in self._patient:
+                self._patient[needed_s] = _connected(self.address, needed_s)
+            return self._patient[needed_s]
+
     def _types_of(self, table: str, columns: tuple[str, ...]) -> Sequence[ClickHouseType]:
         """The types of columns, asked for once: a migration never changes one."""
         key = (table, columns)
         if key not in self._types:
             self._types[key] = self._client.create_insert_context(table, columns).column_types
         return self._types[key]
+
+
+def _connected(address: Address, answer_timeout_s: int) -> Client:
+    with _translated(address):
+        client = clickhouse_connect.get_client(
+            interface=address.scheme,
+            host=address.host,
+            port=address.port,
+            username=address.user,
+            password=address.password,
+            compress="lz4",
+            connect_timeout=CONNECT_TIMEOUT_S,
+            send_receive_timeout=answer_timeout_s,
+            query_retries=0,
+            client_name="pml",
+            autogenerate_session_id=False,
+            show_clickhouse_errors="scrub",
+            settings=dict(WRITE_SETTINGS),
+        )
+    client.database = address.database
+    return client
 
 
 def probe(url: str, timeout_s: float = PROBE_TIMEOUT_S) -> Answer:
@@ -272,6 +293,9 @@ def _translated(address: Address, hints: Mapping[int, str] | None = None) -> Ite
         yield
     except ClickHouseError as error:
         raise _translate(error, address, hints or {}) from error
+    except urllib3.exceptions.HTTPError as error:
+        # In the middle of an answer, which the driver leaves to its reader.
+        raise _unavailable(address) from error
 
 
 def _translate(error: ClickHouseError, address: Address, hints: Mapping[int, str]) -> PMLError:

@@ -99,9 +99,22 @@ class Engine:
         statement = query.statement
         if statement.data_format is not None:
             return Insert(connection, self.version, statement, self._incoming / uuid.uuid4().hex)
-        if statement.kind in ("SELECT", "WITH") and query.output_format in STREAMED_FORMATS:
-            return Stream(connection, self.version, statement.sql, query.output_format)
-        return Whole(connection, self.version, statement.sql, query.output_format)
+        if statement.kind not in ("SELECT", "WITH"):
+            return Whole(connection, self.version, statement.sql, query.output_format)
+        # What only reads nobody needs once its client has gone. The engine names queries by itself, and tells
+        # only the text of one that runs.
+        mark = uuid.uuid4().hex
+        kind = Stream if query.output_format in STREAMED_FORMATS else Whole
+        sql = b"%s\n/* %s */" % (statement.sql, mark.encode())
+        return kind(connection, self.version, sql, query.output_format, lambda: self._kill(mark))
+
+    def _kill(self, mark: str) -> None:
+        connection = call(lambda: _chdb.connect(self._folder), self.version)
+        try:
+            found = f"KILL QUERY WHERE endsWith(query, '/* {mark} */') ASYNC"
+            call(lambda: connection.query(found), self.version)
+        finally:
+            connection.close()
 
     def _refuse_outfile_and_batches(self, connection: Any, statement: Statement) -> None:
         """A server does neither over HTTP; the engine would write the file, even where `readonly` is set."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,6 +13,9 @@ from pml.clickhouse.embedded.errors import ClickHouseError, from_engine
 from pml.clickhouse.embedded.statement import Statement
 
 T = TypeVar("T")
+
+# A block is read in far less.
+KILL_AGAIN_S = 0.2
 
 
 @dataclass(slots=True)
@@ -35,12 +39,16 @@ class Summary:
 
 
 class Execution:
-    """One query on a connection of its own. `read` gives the next bytes of the result, None at its end."""
+    """One query on a connection of its own. `read` gives the next bytes of the result, None at its end.
 
-    def __init__(self, connection: Any, version: str) -> None:
+    `kill` ends the query while it is read; without one it is waited for.
+    """
+
+    def __init__(self, connection: Any, version: str, kill: Callable[[], None] | None = None) -> None:
         self.summary = Summary()
         self._connection = connection
         self._version = version
+        self._kill = kill
         # The engine lets one thread at a time use a connection; closing waits for the block being read.
         self._lock = threading.Lock()
         self._ended = False
@@ -56,11 +64,21 @@ class Execution:
 
     def close(self) -> None:
         """Stop the query if it still runs. Safe to call again."""
-        with self._lock:
+        self._take()
+        try:
             if self._connection is not None:
                 self._stop()
                 self._connection.close()
             self._ended, self._connection = True, None
+        finally:
+            self._lock.release()
+
+    def _take(self) -> None:
+        """The lock. What is read still is killed, and again until it is: a query may only be beginning."""
+        while not self._lock.acquire(timeout=-1 if self._kill is None else KILL_AGAIN_S):
+            if self._kill is not None:
+                with suppress(ClickHouseError):
+                    self._kill()
 
     def _next(self) -> bytes | None:
         raise NotImplementedError
@@ -75,8 +93,15 @@ class Execution:
 class Whole(Execution):
     """A statement answered at once."""
 
-    def __init__(self, connection: Any, version: str, sql: bytes, output_format: str) -> None:
-        super().__init__(connection, version)
+    def __init__(
+        self,
+        connection: Any,
+        version: str,
+        sql: bytes,
+        output_format: str,
+        kill: Callable[[], None] | None = None,
+    ) -> None:
+        super().__init__(connection, version, kill)
         self._sql, self._format = sql, output_format
 
     def _next(self) -> bytes | None:
@@ -89,8 +114,10 @@ class Whole(Execution):
 class Stream(Execution):
     """A SELECT read block by block, in constant memory."""
 
-    def __init__(self, connection: Any, version: str, sql: bytes, output_format: str) -> None:
-        super().__init__(connection, version)
+    def __init__(
+        self, connection: Any, version: str, sql: bytes, output_format: str, kill: Callable[[], None]
+    ) -> None:
+        super().__init__(connection, version, kill)
         self._cursor = self._call(lambda: connection.send_query(sql, output_format))
 
     def _next(self) -> bytes | None:

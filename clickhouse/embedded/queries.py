@@ -33,6 +33,8 @@ class Queries:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._threads = ThreadPoolExecutor(MAX_RUNNING, thread_name_prefix="query")
+        # Of their own: what ends queries must not wait for a thread that one of them has.
+        self._closers = ThreadPoolExecutor(MAX_RUNNING, thread_name_prefix="close")
         self._slots = asyncio.Semaphore(MAX_RUNNING)
         self._waiting = 0
 
@@ -68,6 +70,7 @@ class Queries:
     def close(self) -> None:
         """Wait for what runs, then let go of the folder."""
         self._threads.shutdown(wait=True)
+        self._closers.shutdown(wait=True)
         self.engine.close()
 
     async def _slot(self) -> None:
@@ -82,6 +85,6 @@ class Queries:
             self._waiting -= 1
 
     def _finish(self, execution: Execution) -> None:
-        """Close in a thread, for a block may still be in the reading; the slot is free once it is closed."""
-        closing = asyncio.get_running_loop().run_in_executor(self._threads, execution.close)
+        """Close in a thread: a block may still be read until its query is killed. That frees the slot."""
+        closing = asyncio.get_running_loop().run_in_executor(self._closers, execution.close)
         closing.add_done_callback(lambda _: self._slots.release())

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import secrets
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from typing import Any, TypeVar
 
 import orjson
 from starlette.applications import Starlette
@@ -22,6 +23,8 @@ from pml.clickhouse.embedded.errors import ClickHouseError
 from pml.clickhouse.embedded.execution import Execution
 from pml.clickhouse.embedded.queries import Queries, Running
 from pml.clickhouse.embedded.request import MAX_BODY_BYTES, Credentials, body_of, form_of, query_of
+
+T = TypeVar("T")
 
 # A result up to this size is answered whole, with its summary; a larger one block by block as it comes.
 WHOLE_RESULT_BYTES = 1 << 20
@@ -82,7 +85,7 @@ class Interface:
             else WHOLE_RESULT_BYTES
         )
         try:
-            head, ended = await self._first(running.execution, limit)
+            head, ended = await _unless_gone(request, self._first(running.execution, limit))
         except BaseException:
             running.release()
             raise
@@ -136,6 +139,29 @@ class Interface:
             "X-ClickHouse-Query-Id": request.query_params.get("query_id") or str(uuid.uuid4()),
             "X-ClickHouse-Timezone": engine.timezone,
         }
+
+
+async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """What the work gives.
+
+    Raises:
+        ClientDisconnect: its client does not wait for it any more.
+    """
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        raise ClientDisconnect
+    finally:
+        working.cancel()
+        leaving.cancel()
+
+
+async def _gone(request: Request) -> None:
+    """Returns when the client has left; its request was read whole."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def application(engine: Engine, credentials: Credentials) -> Starlette:

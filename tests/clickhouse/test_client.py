@@ -158,3 +158,49 @@ def test_a_probe_says_who_answers(clickhouse_url: str) -> None:
     answer = probe(clickhouse_url)
     assert answer.embedded
     assert answer.version.count(".") == 3
+
+
+UNBOUNDED = Limits(rows=0, result_bytes=0)
+
+
+def test_a_query_that_fails_after_its_first_rows_is_an_error(empty_store: Store) -> None:
+    fails_late = "SELECT throwIf(number = 900000) + number FROM numbers(1000000)"
+    read = [0]
+
+    def read_all() -> None:
+        with empty_store.stream(fails_late, "RowBinary", limits=UNBOUNDED) as pieces:
+            read.extend(map(len, pieces))
+
+    with pytest.raises(QueryError, match="throwIf") as error:
+        read_all()
+    assert error.value.details["number"] == 395
+    assert sum(read) > 1 << 20
+
+
+def test_a_connection_that_breaks_in_an_answer_is_a_store_that_is_away(tmp_path: Path) -> None:
+    server = start_embedded(tmp_path)
+
+    def read_on(store: Store) -> None:
+        with store.stream(
+            "SELECT number FROM numbers(1000000000000)", "RowBinary", limits=UNBOUNDED
+        ) as pieces:
+            next(pieces)
+            server.kill()
+            for _ in pieces:
+                pass
+
+    gone = pytest.raises(StoreUnavailable, match="does not answer")
+    with Store.connect(server.url, "default") as store, gone:
+        read_on(store)
+
+
+def test_a_query_may_take_the_time_that_it_is_allowed(clickhouse_url: str) -> None:
+    slow, endless = "SELECT sleep(2)", "SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(number)"
+    with Store.connect(clickhouse_url, "default", answer_timeout_s=1) as store:
+        with pytest.raises(StoreUnavailable):
+            store.command(slow)
+        assert store.query(slow, limits=Limits(time_s=60)).rows == [[0]]
+        with store.stream(slow, "RowBinary", limits=Limits(time_s=60)) as pieces:
+            assert b"".join(pieces) == b"\0"
+        with pytest.raises(QueryError, match="longer than"):
+            store.query(endless, limits=Limits(time_s=1.5))

@@ -12,6 +12,7 @@ import urllib3
 from pml.clickhouse.address import Address
 from pml.clickhouse.embedded.queries import MAX_RUNNING, MAX_WAITING
 from pml.clickhouse.embedded.request import MAX_BODY_BYTES
+from tests.fixtures.project import wait_until
 from tests.fixtures.store import start_embedded
 
 pytestmark = pytest.mark.integration
@@ -121,3 +122,14 @@ def test_a_reader_that_leaves_frees_its_place(call: Caller) -> None:
         assert len(answer.read(1000)) == 1000
         answer.close()
     assert call(b"SELECT 1").data == b"1\n"
+
+
+def test_a_client_that_gives_up_frees_the_place_of_a_query_without_an_end(call: Caller) -> None:
+    """They give no first block: each must be killed for the others to run."""
+    busy = "SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number))"
+    endless = urlencode({"query": busy})
+    for _ in range(MAX_RUNNING + 2):
+        with pytest.raises(urllib3.exceptions.ReadTimeoutError):
+            call.pool.request("GET", f"{call.base}/?{endless}", headers=call.login, timeout=0.5)
+    running = b"SELECT count() FROM system.processes WHERE startsWith(query, 'SELECT count() FROM numbers')"
+    wait_until(lambda: call(running).data == b"0\n", "what nobody waits for goes on")
