@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pml.processors.discovery.fitting import SHRINKAGE, descended
+from pml.processors.learning.sampling import SAME, sampled
 
 # Of a parameter the values with the best source are weighed, so many.
 VALUES_MOST: Final = 12
 FEATURES: Final = 7
-# Cases that weights are learned from, evenly from all: there are but seven weights.
+# Cases that weights are learned from, drawn from all: there are but seven weights.
 CASES_MOST: Final = 6_000
 _LEAST: Final = 1e-4
 
@@ -115,11 +116,12 @@ def shares(weights: Column, found: Values) -> Column:
     return np.asarray(odds / np.repeat(total, lengths))
 
 
-def _some(found: Values) -> Values:
-    """The values of at most `CASES_MOST` cases."""
+def some(found: Values, most: int) -> Values:
+    """The values of at most so many cases, drawn from all: always the same of the same."""
     names, of = np.unique(found.owners, return_inverse=True)
-    step = -(-len(names) // CASES_MOST)
-    return found.of(np.flatnonzero(of % step == 0))
+    kept = np.zeros(len(names), dtype=np.bool_)
+    kept[sampled(len(names), most, SAME)] = True
+    return found.of(kept[of])
 
 
 def learned_weights(found: Values) -> Column:
@@ -127,7 +129,7 @@ def learned_weights(found: Values) -> Column:
     start = np.array([1.0, *(0.0,) * (FEATURES - 1)])
     if not len(found.owners):
         return start
-    read = _some(found)
+    read = some(found, CASES_MOST)
     cases = len(np.unique(read.owners))
 
     def slope(weights: Column) -> Column:

@@ -11,14 +11,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pml.processors.learning.argument_choice import VALUES_MOST, Values
+from pml.processors.learning.argument_choice import VALUES_MOST, Values, some
 from pml.processors.learning.boosted_trees import BoostedTrees
 from pml.processors.learning.grouping import Places
 from pml.processors.learning.softmax import NONE, shares
 
 Column = NDArray[np.float64]
 
-# Cases that trees are grown from, evenly from all.
+# Cases that trees are grown from, drawn from all.
 CASES_MOST: Final = 6_000
 # So few cases grow no tree.
 CASES_LEAST: Final = 50
@@ -38,15 +38,14 @@ def tree_shares(trees: BoostedTrees, found: Values) -> Column:
 
 def grown(found: Values) -> BoostedTrees:
     """Trees of these values; always the same of the same."""
-    rows, ranks, count = _places(found)
-    kept = rows % max(1, -(-count // CASES_MOST)) == 0
-    rows, of = np.unique(rows[kept], return_inverse=True)
-    ranks, features, right = ranks[kept], _features(found)[kept], found.right[kept]
-    given = np.zeros((len(rows), VALUES_MOST, features.shape[1]), dtype=np.float32)
+    read = some(found, CASES_MOST)
+    rows, ranks, count = _places(read)
+    features = _features(read)
+    given = np.zeros((count, VALUES_MOST, features.shape[1]), dtype=np.float32)
     named = np.zeros(given.shape[:2], dtype=np.bool_)
-    given[of, ranks], named[of, ranks] = features, True
-    came = np.full(len(rows), NONE)
-    came[of[right]] = ranks[right]
+    given[rows, ranks], named[rows, ranks] = features, True
+    came = np.full(count, NONE)
+    came[rows[read.right]] = ranks[read.right]
     return BoostedTrees.fit(given, named, came, seed=0)
 
 

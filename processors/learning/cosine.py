@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 
 from pml.processors.learning.candidates import Probabilities, fitting
 from pml.processors.learning.dot_products import dot_products
+from pml.processors.learning.sampling import sampled
 from pml.processors.learning.traces import Prefixes, TraceSet, Vectors
 from pml.processors.learning.vocabulary import UNKNOWN
 from pml.processors.memory.embedding import unit
 
 LAST_SHARES = (-0.5, 0.0, 0.5, 1.0)
 TEMPERATURES = (0.02, 0.05, 0.1, 0.2, 0.5)
-# Prefixes that the two are chosen on, evenly from all.
+# Prefixes that the two are chosen on, drawn from all.
 FITTED_MOST = 512
 
 
@@ -36,16 +37,17 @@ class Cosine:
     temperature: float
 
     @classmethod
-    def fit(cls, traces: TraceSet, points: Vectors, texts: Vectors) -> Cosine:
+    def fit(cls, traces: TraceSet, points: Vectors, texts: Vectors, seed: int) -> Cosine:
         """Choose the two numbers.
 
         Args:
             traces: what to learn from; their `texts` name rows of `texts`.
             points: float32 [size, dimensions], the description of each item of the vocabulary.
             texts: float32 [rows, dimensions], what was visible of requests.
+            seed: of the prefixes that they are chosen on, where there are more than `FITTED_MOST`.
         """
         asked = traces.positions()
-        asked = asked[:: max(1, -(-len(asked) // FITTED_MOST))]
+        asked = asked[sampled(len(asked), FITTED_MOST, seed)]
         prefixes, targets = traces.prefixes(asked, texts), traces.items[asked]
         named = points[targets].any(axis=1) & (targets != UNKNOWN)
 

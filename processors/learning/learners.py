@@ -72,7 +72,8 @@ BASELINES: Mapping[str, Learner] = {
     "markov_2": Learner(lambda given: Markov.fit(given.traces, given.size, 2), Markov.from_arrays),
     "discounting": Learner(lambda given: Discounting.fit(given.traces, given.size), Discounting.from_arrays),
     "cosine": Learner(
-        lambda given: Cosine.fit(given.traces, given.points, given.requests.points), Cosine.from_arrays
+        lambda given: Cosine.fit(given.traces, given.points, given.requests.points, given.seed),
+        Cosine.from_arrays,
     ),
 }
 LEARNED: Mapping[str, Learner] = {

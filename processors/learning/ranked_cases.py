@@ -19,6 +19,7 @@ from pml.processors.learning.evidence import evidence
 from pml.processors.learning.features import CONTEXTS, NAMES, contexts, features, union
 from pml.processors.learning.grouping import Places
 from pml.processors.learning.requests import Requests
+from pml.processors.learning.sampling import sampled
 from pml.processors.learning.softmax import NONE
 from pml.processors.learning.splits import folds
 from pml.processors.learning.traces import Prefixes, TraceSet, Vectors
@@ -27,10 +28,9 @@ from pml.processors.learning.vocabulary import UNKNOWN, Ids
 Singles = NDArray[np.float32]
 
 INNER_FOLDS = 5
-# Prefixes that weights are learned from, evenly from all.
-TRAINED_MOST = 12_000
-# And ends of traces.
-ENDS_MOST = 2_000
+# Cases that weights are learned from: prefixes after which something came, and ends of traces. Of more they
+# are drawn together, so that ends stay as frequent among them as they are.
+CASES_MOST = 14_000
 _NO_CONTEXTS = np.zeros((0, CONTEXTS), dtype=np.float32)
 
 
@@ -62,14 +62,11 @@ def cross_fitted(traces: TraceSet, points: Vectors, requests: Requests, seed: in
         traces: their `texts` name rows of `requests`.
         points: float32 [size, dimensions], the description of each item of the vocabulary.
         requests: what was visible.
-        seed: of the inner folds, and of what is drawn in them.
+        seed: of the inner folds, of what is drawn in them, and of the cases where there are too many.
     """
     fold = folds(traces.groups, INNER_FOLDS, seed)
-    asked = traces.questions(0)
-    asked = asked[:: max(1, -(-len(asked) // TRAINED_MOST))]
+    asked, ends = _kept(traces.questions(0), traces.ended, seed)
     of = fold[traces.owners[asked]]
-    ends = traces.ended
-    ends = ends[:: max(1, -(-len(ends) // ENDS_MOST))]
     found: list[Cases] = []
     ended: list[Singles] = []
     for held in range(INNER_FOLDS):
@@ -82,6 +79,13 @@ def cross_fitted(traces: TraceSet, points: Vectors, requests: Requests, seed: in
         came = np.full(len(last), UNKNOWN, dtype=np.int32)
         ended += [each.contexts for each in cases(components, last, came, requests)]
     return joined(found, ended)
+
+
+def _kept(asked: Places, ends: Places, seed: int) -> tuple[Places, Places]:
+    """At most `CASES_MOST` of both, at one rate."""
+    kept = sampled(len(asked) + len(ends), CASES_MOST, seed)
+    first = np.searchsorted(kept, len(asked))
+    return asked[kept[:first]], ends[kept[first:] - len(asked)]
 
 
 def cases(components: Components, prefixes: Prefixes, came: Ids, requests: Requests) -> Iterator[Cases]:

@@ -7,14 +7,23 @@ arguments are taken from the result of one that was never made counts as `unknow
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pml.processors.learning.argument_values import is_redacted
 from pml.processors.learning.scene import Past
 from pml.processors.speculation.budget import Budget
-from pml.processors.speculation.guard import Refusal, grant, may_be_early, may_run_early
+from pml.processors.speculation.guard import (
+    Grant,
+    Refusal,
+    grant,
+    grant_if_approved,
+    may_be_early,
+    may_run_early,
+)
 from pml.processors.speculation.played import PlayedCall, PlayedRun
+from pml.processors.speculation.touches import any_overlap, touches_of
 from pml.processors.workflow.arguments import Resolved, Values, resolve_strictly
 from pml.processors.workflow.catalog import Catalog
 from pml.processors.workflow.check import check_prediction
@@ -55,7 +64,8 @@ class ToolAccount:
         begun: that would have begun because they were predicted; each is a hit or wasted.
         again: that what had been a hit would have served once more.
         saved_ms: that somebody would have waited less: of each hit the time that its tool took, as far as it
-            lies before the run that asked for it.
+            lies before the run that asked for it, from when it could begin. What follows calls of its
+            capability begins when they have ended; that it is also asked for later then is not counted.
         wasted_ms: that tools would have taken for nobody.
     """
 
@@ -185,11 +195,15 @@ class _Answers:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A call that would have begun, and until when its result may serve (from its beginning, ms)."""
+    """A call that would have begun, and how long its result may serve, from its beginning (ms).
+
+    `start_ms`: so long after it was predicted, when what it reads is there.
+    """
 
     tool: str
     arguments: Mapping[str, Any]
     ttl_ms: int
+    start_ms: float = 0.0
 
     @property
     def key(self) -> Key:
@@ -197,57 +211,82 @@ class _Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
-    """A result that nobody took yet: whose it is, until when it may serve (Unix time, ms), what it took."""
+class _Result:
+    """What a call gave early: whose it is, what it touches, until when it may serve (Unix time, ms), what it
+    took."""
 
     tool: str
-    until_ms: int
+    touches: tuple[str, ...]
+    until_ms: float
     took_ms: float
 
 
 @dataclass(slots=True)
 class _Next:
-    """What came after a run that ended at `at_ms`: the calls that the next one made, so much later, and what
-    each gave; `last`: nothing came."""
+    """What came after a run that ended at `at_ms`: the calls that the next one made, so much later, and of
+    equal ones the `first`; `last`: nothing came.
+
+    What it made after it had written what they touch is not among them: no earlier result serves there.
+    """
 
     at_ms: int
     gap_ms: int
     calls: dict[Key, list[PlayedCall]]
-    gave: Mapping[Key, Any]
+    first: Mapping[Key, PlayedCall]
     last: bool
 
     @classmethod
-    def after(cls, run: PlayedRun, following: PlayedRun | None) -> _Next:
+    def after(cls, run: PlayedRun, following: PlayedRun | None, catalog: Catalog) -> _Next:
         """Nothing, where no run followed."""
         calls: dict[Key, list[PlayedCall]] = {}
-        for call in following.calls if following is not None else ():
+        for call in () if following is None else _before_writes(following.calls, catalog):
             calls.setdefault(_key(call.tool, call.arguments), []).append(call)
         gap_ms = 0 if following is None else following.started_ms - run.ended_ms
-        gave = {key: made[0].result for key, made in calls.items()}
-        return cls(run.ended_ms, gap_ms, calls, gave, following is None)
+        first = {key: made[0] for key, made in calls.items()}
+        return cls(run.ended_ms, gap_ms, calls, first, following is None)
 
     def taken(self, call: _Begun) -> PlayedCall | None:
-        """The real call that would have been served, and nobody else is. What runs still is joined."""
-        waiting = self.calls.get(call.key)
-        if not waiting or (self.gap_ms >= call.ttl_ms and self.gap_ms >= waiting[0].tool_ms):
+        """The real call that would have been served, and nobody else is. What runs still is joined; what
+        begins only when the run itself asks for it serves nobody."""
+        waiting, age_ms = self.calls.get(call.key), self.gap_ms - call.start_ms
+        if not waiting or age_ms <= 0 or (age_ms >= call.ttl_ms and age_ms >= waiting[0].tool_ms):
             return None
         return waiting.pop(0)
+
+    def end_ms(self, call: _Begun) -> float:
+        """When it has its result, so long after it was predicted; of what nobody makes no result is known."""
+        made = self.first.get(call.key)
+        return call.start_ms + (0.0 if made is None else made.tool_ms)
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How far a capability came: what its tasks gave, and when (ms after it was predicted); `barred`: the
+    tasks about which no decision can be taken, and those behind them."""
+
+    results: dict[str, Any] = field(default_factory=dict)
+    ends: dict[str, float] = field(default_factory=dict)
+    barred: set[str] = field(default_factory=set)
+
+    def start_ms(self, awaited: Iterable[str]) -> float:
+        """When the last of these tasks has ended."""
+        return max((self.ends[name] for name in awaited), default=0.0)
 
 
 @dataclass(slots=True)
 class _Session:
     """One session: what it knows so far, and what it has taken of its budget.
 
-    `kept`: results that served once, and until when they serve again (Unix time, ms); `waiting`: those that
-    nobody took yet; `served`: the calls of the run that comes which were; `results`: what calls gave last.
+    `kept`: results that served once and may again; `waiting`: those that nobody took yet; `served`: the calls
+    of the run that comes which were; `results`: what calls gave last.
     """
 
     answers: _Answers
     terms: Terms
     found: Backtest
     elements: list[Past] = field(default_factory=list)
-    kept: dict[Key, int] = field(default_factory=dict)
-    waiting: dict[Key, _Waiting] = field(default_factory=dict)
+    kept: dict[Key, _Result] = field(default_factory=dict)
+    waiting: dict[Key, _Result] = field(default_factory=dict)
     served: list[PlayedCall] = field(default_factory=list)
     results: dict[Key, Any] = field(default_factory=dict)
     begun: int = 0
@@ -268,21 +307,23 @@ class _Session:
                 self.elements.append(run.element)
             if self.elements:
                 self._ask(run, runs[place + 1] if place + 1 < len(runs) else None)
-        self._waste_waiting(runs[-1].ended_ms if runs else 0)
+        self._waste_all([*self.waiting], runs[-1].ended_ms if runs else 0)
 
     def _later(self, call: PlayedCall, now_ms: int) -> None:
-        """A result serves later runs, too, until it is too old or something is written."""
+        """A result serves later runs, too, until it is too old or what it touches is written."""
         account, key = self.found.account(call.tool), _key(call.tool, call.arguments)
-        if not _may_ever(self.terms.catalog, call.tool):
-            self.kept.clear()
-            self._waste_waiting(now_ms)
-        elif self.kept.get(key, now_ms) > now_ms:
+        written = _written(call, self.terms.catalog)
+        if written:
+            for gone in _overlapping(self.kept, written):
+                del self.kept[gone]
+            self._waste_all(_overlapping(self.waiting, written), now_ms)
+        elif key in self.kept and self.kept[key].until_ms > now_ms:
             account.again += 1
             account.saved_ms += call.tool_ms
         elif key in self.waiting and self.waiting[key].until_ms > now_ms:
             account.hits += 1
             account.saved_ms += call.tool_ms
-            self.kept[key] = self.waiting.pop(key).until_ms
+            self.kept[key] = self.waiting.pop(key)
 
     def _ask(self, run: PlayedRun, following: PlayedRun | None) -> None:
         if following is not None and following.started_ms <= run.ended_ms:
@@ -292,13 +333,16 @@ class _Session:
         self.found.asked += 1
         if following is not None and following.element is not None:
             self.found.right += told.answer.first == following.element.name
-        self._act(told.answer, told.graph, _Next.after(run, following))
+        self._act(told.answer, told.graph, _Next.after(run, following, self.terms.catalog))
 
     def _act(self, answer: PredictAnswer, graph: Graph, coming: _Next) -> None:
         """Begin what may begin, and hold it against what was called; last what goes on with what waits."""
         free = self._free(coming.at_ms)
-        self._waste_waiting(coming.at_ms, coming.at_ms)
-        known = {key for key, until_ms in self.kept.items() if until_ms > coming.at_ms} | self.waiting.keys()
+        old = [key for key, each in self.waiting.items() if each.until_ms <= coming.at_ms]
+        self._waste_all(old, coming.at_ms)
+        # When each has its result, so long after now: those that wait have it.
+        known = dict.fromkeys((key for key, each in self.kept.items() if each.until_ms > coming.at_ms), 0.0)
+        known |= dict.fromkeys(self.waiting, 0.0)
         going: list[Sequence[Node]] = []
         for candidate in answer.candidates:
             mine = sorted((graph.nodes[name] for name in candidate.tasks if name in graph.nodes), key=_layer)
@@ -308,7 +352,7 @@ class _Session:
                 going += [mine] if first == "cached" else []
                 continue
             free -= len(first)
-            known |= {call.key for call in first.values()}
+            known |= {call.key: coming.end_ms(call) for call in first.values()}
             known |= self._settle(graph, mine, first, known, coming)
         for tasks in going:
             began = self._settle(graph, tasks, {}, known, coming, most=free)
@@ -358,39 +402,35 @@ class _Session:
         graph: Graph,
         nodes: Sequence[Node],
         first: Mapping[str, _Begun],
-        known: Collection[Key],
+        known: Mapping[Key, float],
         coming: _Next,
         *,
         most: int | None = None,
-    ) -> set[Key]:
+    ) -> dict[Key, float]:
         """Hold what begins against what was called; what a call gave lets those behind it begin, too.
 
         Args:
             first: what begins at once.
-            known: what waits, or began for others.
+            known: what waits, or began for others, and when it has its result.
             most: how many calls may begin behind those that wait; None: all begin later, when others ended.
 
         Returns:
-            What began.
+            What began, and when it has its result.
         """
-        results: dict[str, Any] = {}
-        barred: set[str] = set()
-        later: set[Key] = set()
+        progress, later = _Progress(), dict[Key, float]()
         for node in nodes:
-            call = first.get(node.id) or self._ready(graph, node, results, barred)
+            call = first.get(node.id) or self._ready(graph, node, progress)
             if call is None:
                 continue
-            if node.id not in first and (call.key in known or call.key in later):
-                gave = self._gave(call.key, coming)
-            elif node.id in first or self._has_room(most, len(later)):
-                later.add(call.key)
-                made = coming.taken(call)
-                self._count(call, made, coming)
-                gave = None if made is None else made.result
-            else:
-                continue
+            if node.id in first or not (call.key in known or call.key in later):
+                if node.id not in first and not self._has_room(most, len(later)):
+                    continue
+                later[call.key] = coming.end_ms(call)
+                self._count(call, coming.taken(call), coming)
+            gave = self._gave(call.key, coming)
             if gave is not None:
-                results[node.id] = gave
+                progress.results[node.id] = gave
+                progress.ends[node.id] = later[call.key] if call.key in later else known[call.key]
         return later
 
     def _has_room(self, most: int | None, begun: int) -> bool:
@@ -399,15 +439,15 @@ class _Session:
 
     def _gave(self, key: Key, coming: _Next) -> Any:
         """The result of a call that waits or began for another task, as far as anybody has seen it."""
-        seen = self.results.get(key) if self.kept.get(key, 0) > coming.at_ms else None
-        return coming.gave.get(key, seen)
+        if key in coming.first:
+            return coming.first[key].result
+        kept = self.kept.get(key)
+        return self.results.get(key) if kept is not None and kept.until_ms > coming.at_ms else None
 
-    def _ready(self, graph: Graph, node: Node, results: Mapping[str, Any], barred: set[str]) -> _Begun | None:
-        """A call that waits for nothing, or for others of its capability whose results are known.
-
-        `barred` are the tasks about which decisions cannot be taken, and those behind them; this one joins
-        them if it is.
-        """
+    def _ready(self, graph: Graph, node: Node, progress: _Progress) -> _Begun | None:
+        """A call that waits for nothing, or for others of its capability whose results are known; or it joins
+        the tasks that are barred."""
+        results, barred = progress.results, progress.barred
         awaited = graph.awaited(node.id, results)
         if graph.closes(node.id, results):
             return None
@@ -424,28 +464,34 @@ class _Session:
         call = self._call(node, values)
         if call is None and isinstance(resolve_strictly(node.arguments, values), Resolved):
             self._withhold("not_safe")
-        return call
+        return None if call is None else replace(call, start_ms=progress.start_ms(awaited))
 
     def _count(self, call: _Begun, served: PlayedCall | None, coming: _Next) -> None:
         account = self.found.account(call.tool)
         account.begun += 1
         self.begun += 1
+        left_ms = coming.gap_ms - call.start_ms
         if served is not None:
             self.served.append(served)
             account.hits += 1
-            account.saved_ms += min(served.tool_ms, coming.gap_ms)
-            self.kept[call.key] = coming.at_ms + call.ttl_ms
+            account.saved_ms += min(served.tool_ms, left_ms)
+            self.kept[call.key] = self._result(call, served.tool_ms, coming)
             return
         took_ms = self.terms.pace_ms.get(call.tool)
-        if not coming.last and took_ms is not None and took_ms <= coming.gap_ms:
-            self.waiting[call.key] = _Waiting(call.tool, coming.at_ms + call.ttl_ms, took_ms)
+        if not coming.last and took_ms is not None and took_ms <= left_ms:
+            self.waiting[call.key] = self._result(call, took_ms, coming)
             return
-        # Nobody comes, or it still runs when somebody comes for something else.
-        self._waste(call.tool, took_ms or 0.0 if coming.last else float(coming.gap_ms), coming.at_ms)
+        # It still runs when somebody comes for something else; or nobody comes, or it begins only then.
+        still_runs = not coming.last and left_ms > 0
+        self._waste(call.tool, left_ms if still_runs else took_ms or 0.0, coming.at_ms)
 
-    def _waste_waiting(self, now_ms: int, until_ms: float = float("inf")) -> None:
-        """Nobody takes any more what was to serve until then."""
-        for key in [key for key, each in self.waiting.items() if each.until_ms <= until_ms]:
+    def _result(self, call: _Begun, took_ms: float, coming: _Next) -> _Result:
+        touches = _touches(self.terms.catalog, call.tool, call.arguments)
+        return _Result(call.tool, touches, coming.at_ms + call.start_ms + call.ttl_ms, took_ms)
+
+    def _waste_all(self, keys: Sequence[Key], now_ms: int) -> None:
+        """Nobody takes any more what waits under these."""
+        for key in keys:
             each = self.waiting.pop(key)
             self._waste(each.tool, each.took_ms, now_ms)
 
@@ -471,6 +517,45 @@ def _may_ever(catalog: Catalog, tool: str) -> bool:
     server = catalog.server_of(tool)
     listed = server is not None and server.status == "listed"
     return listed and may_run_early(tool, catalog.permissions, server)
+
+
+def _granted(catalog: Catalog, tool: str, arguments: Mapping[str, Any]) -> Grant:
+    """What a call that was made may do; where nothing allows it, somebody did."""
+    server = catalog.server_of(tool)
+    granted = grant(tool, arguments, catalog.permissions, server)
+    if isinstance(granted, Refusal):
+        return grant_if_approved(tool, arguments, catalog.permissions, server)
+    return granted
+
+
+def _touches(catalog: Catalog, tool: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a call touches; the whole server where a value that says it was taken out of the log."""
+    told = {name: value for name, value in arguments.items() if not is_redacted(canonical_json(value))}
+    templates = _granted(catalog, tool, arguments).permission.touches
+    return touches_of(tool, templates, arguments, told)
+
+
+def _written(call: PlayedCall, catalog: Catalog) -> tuple[str, ...]:
+    """What it may have changed: nothing, where it only reads."""
+    if _granted(catalog, call.tool, call.arguments).effect == "read":
+        return ()
+    return _touches(catalog, call.tool, call.arguments)
+
+
+def _overlapping(results: Mapping[Key, _Result], written: Sequence[str]) -> list[Key]:
+    """Those that what is written may have changed."""
+    return [key for key, each in results.items() if any_overlap(each.touches, written)]
+
+
+def _before_writes(calls: Sequence[PlayedCall], catalog: Catalog) -> Iterator[PlayedCall]:
+    """The reads of what none of the calls before them had changed (DESIGN §4, condition 3)."""
+    changed: list[str] = []
+    for call in calls:
+        written = _written(call, catalog)
+        changed += written
+        reads = () if written or not changed else _touches(catalog, call.tool, call.arguments)
+        if not written and not any_overlap(reads, changed):
+            yield call
 
 
 def _ttl_ms(catalog: Catalog, tool: str, arguments: Mapping[str, Any]) -> int | None:

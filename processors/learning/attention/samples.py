@@ -13,12 +13,13 @@ from pml.processors.learning.attention.head import NOBODY, Asked
 from pml.processors.learning.attention.parameters import Floats
 from pml.processors.learning.dot_products import dot_products
 from pml.processors.learning.grouping import Places, spans
+from pml.processors.learning.sampling import sampled_of_each
 from pml.processors.learning.traces import NO_TEXT, Prefixes, TraceSet
 from pml.processors.learning.vocabulary import UNKNOWN, Ids
 
 # An item that went with less has failed: it is no target, but a negative after what came before it.
 FAILED_BELOW = 0.5
-# Of a longer trace so many steps, evenly.
+# Of a longer trace so many steps, drawn anew for each batch.
 STEPS_MOST = 64
 
 
@@ -78,13 +79,15 @@ class Samples:
         object.__setattr__(self, "_weights", weights.astype(np.float32))
         object.__setattr__(self, "_followed", _after(windows[:, 0], self._failures_alone()))
 
-    def steps_of(self, rows: Places) -> tuple[Places, Places]:
-        """int64 [steps] each: places of the steps of these traces, and which of `rows` each belongs to."""
+    def steps_of(self, rows: Places, seed: Sequence[int]) -> tuple[Places, Places]:
+        """int64 [steps] each: places of the steps of these traces, and which of `rows` each belongs to.
+
+        The seed draws those of traces that have more than `STEPS_MOST`.
+        """
         lengths = self.traces.lengths[rows]
-        counts = np.minimum(lengths, STEPS_MOST)
-        owners = np.repeat(np.arange(len(rows)), counts)
-        within = spans(np.zeros(len(rows), dtype=np.int64), counts) * lengths[owners] // counts[owners]
-        return self.traces.offsets[rows][owners] + within, owners
+        kept = sampled_of_each(lengths, STEPS_MOST, seed)
+        places, owners = spans(self.traces.offsets[rows], lengths), np.repeat(np.arange(len(rows)), lengths)
+        return places[kept], owners[kept]
 
     def batch(self, places: Places, scales: NDArray[np.float64], own: Floats, seed: Sequence[int]) -> Batch:
         """These steps with drawn negatives; `scales` [steps] weigh them on top of their traces."""

@@ -17,6 +17,7 @@ from pml.processors.learning.evaluation import quality
 from pml.processors.learning.grouping import Places, summed
 from pml.processors.learning.priorities import WITHOUT_MODEL, Priorities, priorities
 from pml.processors.learning.prioritised_replay import PrioritisedReplay, Replay, UniformReplay
+from pml.processors.learning.sampling import sampled
 from pml.processors.learning.splits import folds
 from pml.processors.learning.td_error import td_errors
 from pml.processors.learning.traces import NO_TEXT, Prefixes, TraceSet, Vectors
@@ -24,7 +25,7 @@ from pml.processors.learning.vocabulary import UNKNOWN
 
 # Groups of one in so many parts are for validation.
 VALIDATION_PARTS = 10
-# Steps that a validation asks for, evenly from all.
+# Steps that a validation asks for, drawn from all.
 VALIDATED_MOST = 2_000
 # Traces that one epoch draws, however many there are: with the bound on epochs, what a training may cost.
 DRAWN_MOST = 2_048
@@ -197,7 +198,7 @@ class Learner:
         self.steps += 1
         seed = [self.seed, self.steps]
         drawn_traces = self.replay.sample(count, seed, progress)
-        places, of = self.samples.steps_of(drawn_traces.items)
+        places, of = self.samples.steps_of(drawn_traces.items, [*seed, 3])
         if len(places) == 0:
             return 0.0
         kept = np.random.default_rng([*seed, 1]).random(len(self.own)) >= self.settings.forgotten
@@ -226,7 +227,7 @@ class Learner:
         asked = self.traces.positions()
         failed = self.traces.success < FAILED_BELOW
         asked = asked[~learned[self.traces.owners[asked]] & ~failed[asked]]
-        return learned, asked[:: max(1, -(-len(asked) // VALIDATED_MOST))]
+        return learned, asked[sampled(len(asked), VALIDATED_MOST, self.seed)]
 
     def _prefixes(self, places: Places) -> Prefixes:
         found = self.traces.prefixes(places, self.texts)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pml.processors.learning.argument_choice import VALUES_MOST, Values
+from pml.processors.learning import argument_choice, argument_trees
+from pml.processors.learning.argument_choice import FEATURES, VALUES_MOST, Values, learned_weights, shares
 from pml.processors.learning.argument_sources import ArgumentSources
 from pml.processors.learning.argument_trees import cross_grown, grown, right_cases, surely_more, tree_shares
 from pml.processors.learning.scene import Past
@@ -39,6 +40,35 @@ def test_they_name_the_right_value_of_cases_that_they_did_not_see() -> None:
     assert right_cases(others, np.zeros(150)).sum() < 30
     assert tree_shares(grown(found), others.of(slice(0, 0))).tolist() == []
     assert VALUES_MOST >= 3
+
+
+def in_turns(cases: int, seed: int) -> Values:
+    """Cases of two parameters in turns: of one the second feature says what is right, else the third."""
+    generator = np.random.default_rng(seed)
+    owners = np.repeat(np.arange(cases), 2)
+    right = np.zeros((cases, 2), dtype=bool)
+    right[np.arange(cases), generator.integers(2, size=cases)] = True
+    features = generator.normal(size=(2 * cases, FEATURES)) / 10
+    features[:, -1] = 1
+    features[np.arange(2 * cases), 1 + owners % 2] = np.where(right.ravel(), 2, -2)
+    return Values(
+        owners,
+        np.tile(np.arange(2, dtype="i4"), cases),
+        features,
+        right.ravel(),
+        np.zeros((2 * cases, 1), "f4"),
+    )
+
+
+@pytest.mark.parametrize("way", ["weights", "trees"])
+def test_of_many_cases_every_parameter_is_learned_from(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """Also where every second case is one of the same parameter, and there is room for half of them."""
+    for module in (argument_choice, argument_trees):
+        monkeypatch.setattr(module, "CASES_MOST", 100)
+    found, others = in_turns(200, 1), in_turns(100, 2)
+    said = shares(learned_weights(found), others) if way == "weights" else tree_shares(grown(found), others)
+    right = right_cases(others, said)
+    assert min(right[::2].mean(), right[1::2].mean()) > 0.9
 
 
 def test_better_is_what_chance_does_not_explain() -> None:

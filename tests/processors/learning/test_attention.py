@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pml.processors.learning.attention import training
+from pml.processors.learning.attention import samples, training
 from pml.processors.learning.attention.fitting import fit_attention, fit_head
 from pml.processors.learning.attention.head import NOBODY
 from pml.processors.learning.attention.membership import Membership
@@ -150,6 +150,33 @@ def test_an_epoch_is_bounded_however_many_traces_there_are(monkeypatch: pytest.M
     monkeypatch.setattr(training, "DRAWN_MOST", 8)
     learner.epoch(0.5)
     assert learner.steps == -(-len(learner.replay) // 4) + 2
+
+
+def test_of_many_traces_of_one_length_validation_asks_for_steps_at_every_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, seen, _ = planted()
+    points = np.zeros((int(seen.items.max()) + 1, 4), np.float32)
+    features, nothing = np.zeros((len(seen.items), 0), np.float32), Membership.of(len(points), {})
+    whole = Learner(seen, points, NO_POINTS, 1, nothing, SMALL, features).validated
+    # Two steps of each trace are asked for, so every second is at the same place.
+    monkeypatch.setattr(training, "VALIDATED_MOST", len(whole) // 2)
+    some = Learner(seen, points, NO_POINTS, 1, nothing, SMALL, features).validated
+    assert len(some) == len(whole) // 2
+    assert {*some.tolist()} < {*whole.tolist()}
+    assert {*(some % 3).tolist()} == {1, 2}
+
+
+def test_of_a_long_trace_steps_are_learned_at_every_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every second step is of one item; a batch has room for half of them, and another draws others."""
+    monkeypatch.setattr(samples, "STEPS_MOST", 20)
+    traces = without_texts([[1, 2] * 20, [3, 4]])
+    found = Samples(traces, NO_POINTS, np.zeros((42, 0), np.float32), 2, 4, 1, SIZE)
+    places, owners = found.steps_of(np.array([1, 0]), [1, 1])
+    assert (places[:2].tolist(), owners.tolist()) == ([40, 41], [0] * 2 + [1] * 20)
+    assert np.bincount(traces.items[places[2:]]).min(initial=20, where=[False, True, True]) >= 4
+    assert places.tolist() == found.steps_of(np.array([1, 0]), [1, 1])[0].tolist()
+    assert places.tolist() != found.steps_of(np.array([1, 0]), [1, 2])[0].tolist()
 
 
 def test_hyperedges_are_structures_of_what_is_learned_from_alone() -> None:

@@ -375,3 +375,22 @@ def test_what_came_just_now_or_has_not_yet_is_no_case() -> None:
     every, asked = (ranked_cases.cross_fitted(each, points, requests, 1) for each in (sessions.traces, some))
     assert (len(every.items), len(every.ended)) == (36, 12)
     assert (len(asked.items), len(asked.ended)) == (36 - 4, 10)
+
+
+@pytest.mark.parametrize("items", [2, 3])
+def test_of_many_sessions_of_one_length_cases_are_of_every_place_and_ends_as_many_as_there_are(
+    monkeypatch: pytest.MonkeyPatch, items: int
+) -> None:
+    sessions = drawn_sessions(60, 1, by_request=False, items=items)
+    requests = read_requests(sessions.texts, sessions.described(), EMBEDDING)
+    most = 30 * (items + 1)
+    monkeypatch.setattr(ranked_cases, "CASES_MOST", most)
+    basis = Basis.fit(sessions.traces, EMBEDDING.embed(sessions.described()), requests, 1)
+    cases = basis.cases
+    assert len(cases.contexts) + len(cases.ended) == most
+    assert len(cases.ended) == pytest.approx(most / (items + 1), abs=12)
+    earlier = np.rint(np.expm1(cases.features[:, :, NAMES.index("log_calls")].max(axis=1))).astype(int)
+    assert np.bincount(earlier, minlength=items).min() >= 15
+    later = drawn_sessions(20, 2, by_request=False, items=items).traces
+    found = candidates(Reading(basis.linear(), requests), later.prefixes(later.positions()))
+    assert quality(found, later.items[later.positions()]).means()["hit_1"] == 1

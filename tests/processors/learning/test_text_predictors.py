@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pml.processors.learning import cosine
 from pml.processors.learning.cosine import Cosine
 from pml.processors.learning.nearest_intents import (
     NEIGHBOURS,
@@ -48,10 +49,23 @@ def test_cosine_learns_that_nothing_is_called_twice() -> None:
     items = described()
     texts = unit(items[[1, 2, 3]] + items[[2, 3, 4]])
     traces = trace_set([[1, 2], [2, 3], [3, 4]])
-    found = Cosine.fit(traces, items, texts)
+    found = Cosine.fit(traces, items, texts, 1)
     assert found.last_share < 0
     named = found.probabilities(traces.prefixes(traces.positions(), texts)).argmax(axis=1)
     assert named.tolist() == [2, 3, 4]
+
+
+def test_of_many_sessions_of_one_length_cosine_is_chosen_on_every_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Text and last item name the second item, and never the third: so nothing is to be sure."""
+    items = described()
+    traces = trace_set([[1, 1, 2], [2, 2, 3], [3, 3, 4], [4, 4, 1]] * 20)
+    texts = np.tile(items[[1, 2, 3, 4]], (20, 1))
+    every = Cosine.fit(traces, items, texts, 1)
+    monkeypatch.setattr(cosine, "FITTED_MOST", 80)
+    found = Cosine.fit(traces, items, texts, 1)
+    assert found.temperature == every.temperature == 0.5, "where only second items were asked about: 0.02"
 
 
 def test_without_a_text_cosine_has_the_last_item_alone_and_what_has_no_text_is_not_named() -> None:
@@ -114,7 +128,9 @@ def test_without_text_or_past_there_are_no_neighbours() -> None:
 def test_the_arrays_of_a_file_give_the_same_answers(kind: type[Cosine] | type[NearestIntents]) -> None:
     traces, texts, file = trace_set([[1, 2, 3], [2, 4]]), points(3, 2), io.BytesIO()
     fitted = (
-        Cosine.fit(traces, described(), texts) if kind is Cosine else NearestIntents.fit(traces, SIZE, texts)
+        Cosine.fit(traces, described(), texts, 1)
+        if kind is Cosine
+        else NearestIntents.fit(traces, SIZE, texts)
     )
     np.savez(file, **fitted.to_arrays())
     file.seek(0)

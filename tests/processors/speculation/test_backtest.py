@@ -23,7 +23,7 @@ from pml.processors.speculation.budget import BUDGETS, Budget
 from pml.processors.speculation.played import PlayedCall, PlayedRun, paces
 from pml.schemas.prediction import PREDICT_TOOL, PredictAnswer, PredictRequest
 from tests.processors.session_world import SessionWorld, catalog
-from tests.processors.speculation.predicted_world import call, predicted, world
+from tests.processors.speculation.predicted_world import call, done, foretell, predicted, world
 from tests.processors.speculation.test_predictions import twice
 
 READ, SEARCH, WRITE = "files:read_file", "files:list_dir", "files:write_file"
@@ -265,24 +265,148 @@ def test_what_a_capability_begins_with_twice_begins_once() -> None:
     assert (found.total.begun, found.total.hits, found.total.wasted) == (1, 1, 0)
 
 
-def test_what_served_once_serves_again_until_something_is_written() -> None:
+def test_what_served_once_serves_again_until_it_is_written() -> None:
     turns = right([Turn(READ, "a", 0, 80), Turn(READ, "b", 100, 80)])
-    again, write = Turn(READ, "b", 100, 80), Turn(WRITE, "z", 100, 80)
+    again, write = Turn(READ, "b", 100, 80), Turn(WRITE, "b", 100, 80)
     total = held_against([*turns, again]).total
     assert (total.hits, total.again, total.saved_ms) == (1, 1, 160)
     assert held_against([*turns, write, again]).total.again == 0
+    assert held_against([*turns, Turn(WRITE, "z", 100, 80), again]).total.again == 1
+    assert held_against([*turns, Turn(WRITE, "[REDACTED]", 100, 80), again]).total.again == 0
+    assert held_against([*turns, Turn("time:now", "b", 100, 80), again]).total.again == 1
+    assert held_against([*turns, Turn("files:delete_file", "z", 100, 80), again]).total.again == 0
     assert held_against([*turns, Turn(READ, "b", TTL_MS + 1, 80)]).total.again == 0
 
 
-def test_a_result_waits_for_the_run_after_the_next_until_something_is_written() -> None:
+def test_a_result_waits_for_the_run_after_the_next_until_it_is_written() -> None:
     first = Turn(READ, "a", 0, 80, ((READ, "b", 0.95),))
     other, asks = Turn(READ, "c", 100, 80), Turn(READ, "b", 100, 80)
     total = held_against([first, other, asks]).total
     assert (total.begun, total.hits, total.saved_ms, total.wasted_ms) == (1, 1, 80, 0)
-    written = held_against([first, Turn(WRITE, "z", 100, 80), asks]).total
+    written = held_against([first, Turn(WRITE, "b", 100, 80), asks]).total
     assert (written.hits, written.wasted_ms) == (0, 80)
+    beside = held_against([first, Turn(WRITE, "z", 100, 80), asks]).total
+    assert (beside.hits, beside.wasted_ms) == (1, 0)
     too_late = held_against([first, other, Turn(READ, "b", TTL_MS + 1, 80)]).total
     assert (too_late.hits, too_late.wasted_ms) == (0, 80)
+
+
+def chain(length: int) -> PredictAnswer:
+    """A capability that reads a file, and what it found there, and so on."""
+    tasks: list[dict[str, Any]] = [{"id": "n1", "tool": READ, "arguments": {"path": "p1"}}]
+    for number in range(1, length):
+        path = {"type": "reference", "expression": f"n{number}.found"}
+        tasks.append({"id": f"n{number + 1}", "tool": READ, "arguments": {"path": path}})
+    names = [task["id"] for task in tasks]
+    told = {"name": "cap_1", "likelihood": 0.95, "confidence": 0.95, "tasks": names}
+    return PredictAnswer.model_validate(
+        {"learner": "markov_1", "first": "cap_1", "candidates": [told], "workflow": {"tasks": tasks}}
+    )
+
+
+def comes(times: Sequence[int], gap_ms: int) -> ToolAccount:
+    """A capability of calls that wait for each other is predicted and comes, its tools taking these times."""
+    (first,) = played([Turn(READ, "a", 0, 80)])
+    calls = tuple(
+        PlayedCall(READ, {"path": f"p{number}"}, {"found": f"p{number + 1}"}, float(tool_ms))
+        for number, tool_ms in enumerate(times, start=1)
+    )
+    began_ms = first.ended_ms + gap_ms
+    second = PlayedRun(Past("cap_1", {}, {}), "", began_ms, began_ms + sum(times), calls)
+    told = iter([chain(len(times)), PredictAnswer(learner="markov_1")])
+    terms = Terms(THRESHOLD, BUDGETS["high"], catalog(), {READ: 80.0})
+    return backtests([[first, second]], lambda request: next(told), [terms])[0].total
+
+
+@pytest.mark.parametrize(
+    ("times", "gap_ms", "saved_ms", "hits"),
+    [
+        ([80, 80], 100, 100, 2),
+        ([1000, 1000], 100, 100, 1),
+        ([1000, 1000], 1000, 1000, 1),
+        ([80, 80], 500, 160, 2),
+    ],
+)
+def test_a_call_that_waits_for_another_begins_when_that_has_ended(
+    times: list[int], gap_ms: int, saved_ms: float, hits: int
+) -> None:
+    total = comes(times, gap_ms)
+    assert (total.begun, total.hits, total.saved_ms) == (2, hits, saved_ms)
+    assert total.wasted_ms == (0 if hits == 2 else 80), "begins when the run itself asks: it serves nobody"
+
+
+@given(st.lists(st.sampled_from([10, 80, 500]), min_size=1, max_size=4), st.integers(1, 1_000))
+def test_calls_that_wait_for_each_other_save_no_more_time_than_there_was(
+    times: list[int], gap_ms: int
+) -> None:
+    """As much as if they ran one after another from when they were predicted."""
+    assert comes(times, gap_ms).saved_ms == min(sum(times), gap_ms)
+
+
+def test_what_two_capabilities_call_has_ended_when_its_one_call_has() -> None:
+    """One reads a and then what it found, the other begins with the same, and goes on elsewhere."""
+    said = whole().model_dump(mode="json")
+    other = {"name": "cap_2", "likelihood": 0.95, "confidence": 0.95, "tasks": ["n3", "n4"]}
+    path = {"type": "reference", "expression": "n3.found"}
+    said["workflow"]["tasks"] += [
+        said["workflow"]["tasks"][0] | {"id": "n3"},
+        {"id": "n4", "tool": SEARCH, "arguments": {"path": path}},
+    ]
+    said["candidates"].append(other)
+    found = goes_on_with(said)
+    assert (found.withheld, found.tools[SEARCH].begun) == ({"cached": 1}, 1)
+    assert found.tools[SEARCH].wasted_ms == 100 - 50, "it still runs when the run comes"
+
+
+def test_what_still_runs_when_another_run_comes_is_wasted_from_when_it_began() -> None:
+    said = whole().model_dump(mode="json")
+    said["workflow"]["tasks"][1]["tool"] = SEARCH
+    found = goes_on_with(said)
+    assert (found.total.begun, found.total.hits, found.tools[SEARCH].wasted_ms) == (2, 1, 50)
+
+
+def changing(written: str, before: bool) -> tuple[PlayedCall, ...]:
+    """A run that writes there and reads b; the one before or after the other."""
+    calls = (PlayedCall(WRITE, {"path": written}, {}, 50.0), PlayedCall(READ, {"path": "b"}, {}, 80.0))
+    return calls if before else calls[::-1]
+
+
+@pytest.mark.parametrize(
+    ("written", "before", "hits"), [("b", True, 0), ("b", False, 1), ("z", True, 1), ("/b", True, 0)]
+)
+@pytest.mark.parametrize("gap_ms", [50, 200])
+def test_what_the_next_run_has_changed_before_it_reads_it_is_no_hit(
+    written: str, before: bool, hits: int, gap_ms: int
+) -> None:
+    (first,) = played([Turn(READ, "a", 0, 80)])
+    began_ms, calls = first.ended_ms + gap_ms, changing(written, before)
+    second = PlayedRun(None, "", began_ms, began_ms + 130, calls)
+    terms = Terms(THRESHOLD, BUDGETS["normal"], catalog(), {READ: 80.0})
+    (found,) = backtests([[first, second]], answers([(READ, "b", 0.95)], []), [terms])
+    saved_ms, wasted_ms = (min(80, gap_ms), 0) if hits else (0, min(80, gap_ms))
+    assert (found.total.begun, found.total.hits) == (1, hits)
+    assert (found.total.saved_ms, found.total.wasted_ms) == (saved_ms, wasted_ms)
+    assert served_in_the_core(calls, gap_ms) == hits
+
+
+def served_in_the_core(calls: Sequence[PlayedCall], gap_ms: int) -> int:
+    """How many calls of a run, one after another, are served early where a read of b was predicted."""
+    known = world()
+    done(known, "run_0", "a")
+    foretell(known, (READ, {"path": "b"}, 0.95))
+    for left_ms in _between(known, Turn(READ, "b", gap_ms, 80)):
+        known.time_ms += left_ms
+    tasks = [
+        {"id": f"n{number}", "tool": each.tool, "arguments": dict(each.arguments)}
+        | ({"depends_on": [f"n{number - 1}"]} if number > 1 else {})
+        for number, each in enumerate(calls, start=1)
+    ]
+    known.start({"tasks": tasks, "intent": "look"}, "run_1")
+    while called := [each.call_id for each in known.open_calls.values() if each.run_id == "run_1"]:
+        known.time_ms += 80
+        known.answer(called[0], {"learner": "none"})
+    served = [event.data.served_by for event in known.of_type("task.completed")]
+    return served.count("speculation") + served.count("joined")
 
 
 NAMED = st.tuples(
@@ -290,7 +414,7 @@ NAMED = st.tuples(
 )
 TURNS = st.builds(
     Turn,
-    tool=st.sampled_from([READ, READ, SEARCH]),
+    tool=st.sampled_from([READ, READ, SEARCH, WRITE]),
     path=st.sampled_from(["a.md", "b.md", "c.md"]),
     gap_ms=st.sampled_from([5, 50, 200, TTL_MS + 1_000]),
     tool_ms=st.just(100),
