@@ -301,7 +301,7 @@ def _go_on_with(
         if same is not None:
             begun[node.id] = same
             new |= {same.call.call_id} if goes_on else set()
-        elif goes_on and planner.has_budget(draft):
+        elif goes_on and not _is_called(draft, prepared) and planner.has_budget(draft):
             confidence, threshold = candidate.confidence, circumstances.threshold
             _begin(draft, run, Beginning(prepared, news.plan, confidence, threshold, sources))
 
@@ -320,6 +320,18 @@ def _ready(
 def _same_of(entries: Iterable[Speculation], prepared: Prepared) -> Speculation | None:
     same = _same(prepared)
     return next((entry for entry in entries if (entry.tool, entry.call.arguments_hash) == same), None)
+
+
+def _is_called(draft: Draft, prepared: Prepared) -> bool:
+    """Whether a run makes this call just now, having come there itself: nobody would take a second result."""
+    same = _same(prepared)
+    return any(
+        (run.node(task_id).tool, task.call.arguments_hash) == same
+        for run in draft.runs
+        if run.live
+        for task_id, task in run.tasks.items()
+        if task.status == "running" and task.call is not None
+    )
 
 
 def _sources(

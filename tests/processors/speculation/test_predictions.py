@@ -705,6 +705,19 @@ def test_what_a_capability_does_next_goes_on_while_its_first_result_is_taken() -
     assert data_of(call(known, "run_3", "c.md"), "task.started").served_by == "joined"
 
 
+def test_what_a_run_calls_itself_meanwhile_does_not_begin_a_second_time() -> None:
+    """It joined the first call of the capability, and goes on as the capability would."""
+    known = world()
+    done(known, "run_1")
+    known.answer(known.call_of(PREDICT_TOOL), whole())
+    first, then = (dict(task) for task in whole()["workflow"]["tasks"])
+    path = {"type": "reference", "expression": "n1.found"}
+    tasks = [{**first, "id": "n1"}, {**then, "id": "n2", "arguments": {"path": path}}]
+    assert data_of(known.start({"tasks": tasks}, "run_2"), "task.started").served_by == "joined"
+    step = known.answer(known.call_of("n1", "run_2"), {"found": "c.md"})
+    assert [(made.task_id, made.speculative) for made in step.calls] == [("n2", False)]
+
+
 @pytest.mark.parametrize("second", [{"tool": "files:write_file"}, {"tool": "files:delete_file"}])
 def test_a_capability_that_does_more_than_read_does_not_run_whole(second: dict[str, Any]) -> None:
     known = world()
