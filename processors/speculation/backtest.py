@@ -7,23 +7,21 @@ arguments are taken from the result of one that was never made counts as `unknow
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pml.processors.learning.argument_values import is_redacted
 from pml.processors.learning.scene import Past
 from pml.processors.speculation.budget import Budget
-from pml.processors.speculation.guard import (
-    Grant,
-    Refusal,
-    grant,
-    grant_if_approved,
-    may_be_early,
-    may_run_early,
-)
 from pml.processors.speculation.played import PlayedCall, PlayedRun
-from pml.processors.speculation.touches import any_overlap, touches_of
+from pml.processors.speculation.played_effects import (
+    before_writes,
+    may_ever,
+    serves_for_ms,
+    touched,
+    written,
+)
+from pml.processors.speculation.touches import any_overlap
 from pml.processors.workflow.arguments import Resolved, Values, resolve_strictly
 from pml.processors.workflow.catalog import Catalog
 from pml.processors.workflow.check import check_prediction
@@ -239,7 +237,7 @@ class _Next:
     def after(cls, run: PlayedRun, following: PlayedRun | None, catalog: Catalog) -> _Next:
         """Nothing, where no run followed."""
         calls: dict[Key, list[PlayedCall]] = {}
-        for call in () if following is None else _before_writes(following.calls, catalog):
+        for call in () if following is None else before_writes(following.calls, catalog):
             calls.setdefault(_key(call.tool, call.arguments), []).append(call)
         gap_ms = 0 if following is None else following.started_ms - run.ended_ms
         first = {key: made[0] for key, made in calls.items()}
@@ -312,11 +310,11 @@ class _Session:
     def _later(self, call: PlayedCall, now_ms: int) -> None:
         """A result serves later runs, too, until it is too old or what it touches is written."""
         account, key = self.found.account(call.tool), _key(call.tool, call.arguments)
-        written = _written(call, self.terms.catalog)
-        if written:
-            for gone in _overlapping(self.kept, written):
+        changes = written(call, self.terms.catalog)
+        if changes:
+            for gone in _overlapping(self.kept, changes):
                 del self.kept[gone]
-            self._waste_all(_overlapping(self.waiting, written), now_ms)
+            self._waste_all(_overlapping(self.waiting, changes), now_ms)
         elif key in self.kept and self.kept[key].until_ms > now_ms:
             account.again += 1
             account.saved_ms += call.tool_ms
@@ -370,7 +368,7 @@ class _Session:
         """The calls of a candidate that begin at once, by task; or why none do, as `prediction.made` says."""
         if not nodes:
             return "no_arguments"
-        if not all(_may_ever(self.terms.catalog, node.tool) for node in nodes):
+        if not all(may_ever(self.terms.catalog, node.tool) for node in nodes):
             return "not_safe"
         if confidence < self.terms.threshold:
             return "below_threshold"
@@ -394,7 +392,7 @@ class _Session:
         resolved = resolve_strictly(node.arguments, values)
         if not isinstance(resolved, Resolved):
             return None
-        ttl_ms = _ttl_ms(self.terms.catalog, node.tool, resolved.arguments)
+        ttl_ms = serves_for_ms(self.terms.catalog, node.tool, resolved.arguments)
         return None if ttl_ms is None else _Begun(node.tool, resolved.arguments, ttl_ms)
 
     def _settle(
@@ -486,7 +484,7 @@ class _Session:
         self._waste(call.tool, left_ms if still_runs else took_ms or 0.0, coming.at_ms)
 
     def _result(self, call: _Begun, took_ms: float, coming: _Next) -> _Result:
-        touches = _touches(self.terms.catalog, call.tool, call.arguments)
+        touches = touched(self.terms.catalog, call.tool, call.arguments)
         return _Result(call.tool, touches, coming.at_ms + call.start_ms + call.ttl_ms, took_ms)
 
     def _waste_all(self, keys: Sequence[Key], now_ms: int) -> None:
@@ -513,60 +511,9 @@ class _Session:
         self.found.withheld[reason] = self.found.withheld.get(reason, 0) + 1
 
 
-def _may_ever(catalog: Catalog, tool: str) -> bool:
-    server = catalog.server_of(tool)
-    listed = server is not None and server.status == "listed"
-    return listed and may_run_early(tool, catalog.permissions, server)
-
-
-def _granted(catalog: Catalog, tool: str, arguments: Mapping[str, Any]) -> Grant:
-    """What a call that was made may do; where nothing allows it, somebody did."""
-    server = catalog.server_of(tool)
-    granted = grant(tool, arguments, catalog.permissions, server)
-    if isinstance(granted, Refusal):
-        return grant_if_approved(tool, arguments, catalog.permissions, server)
-    return granted
-
-
-def _touches(catalog: Catalog, tool: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a call touches; the whole server where a value that says it was taken out of the log."""
-    told = {name: value for name, value in arguments.items() if not is_redacted(canonical_json(value))}
-    templates = _granted(catalog, tool, arguments).permission.touches
-    return touches_of(tool, templates, arguments, told)
-
-
-def _written(call: PlayedCall, catalog: Catalog) -> tuple[str, ...]:
-    """What it may have changed: nothing, where it only reads."""
-    if _granted(catalog, call.tool, call.arguments).effect == "read":
-        return ()
-    return _touches(catalog, call.tool, call.arguments)
-
-
 def _overlapping(results: Mapping[Key, _Result], written: Sequence[str]) -> list[Key]:
     """Those that what is written may have changed."""
     return [key for key, each in results.items() if any_overlap(each.touches, written)]
-
-
-def _before_writes(calls: Sequence[PlayedCall], catalog: Catalog) -> Iterator[PlayedCall]:
-    """The reads of what none of the calls before them had changed (DESIGN §4, condition 3)."""
-    changed: list[str] = []
-    for call in calls:
-        written = _written(call, catalog)
-        changed += written
-        reads = () if written or not changed else _touches(catalog, call.tool, call.arguments)
-        if not written and not any_overlap(reads, changed):
-            yield call
-
-
-def _ttl_ms(catalog: Catalog, tool: str, arguments: Mapping[str, Any]) -> int | None:
-    """How long the result may wait to be asked for; None: such a call must not begin early."""
-    granted = grant(tool, arguments, catalog.permissions, catalog.server_of(tool))
-    if isinstance(granted, Refusal) or not may_be_early(granted, from_results=True).allowed:
-        return None
-    permission = granted.permission
-    if permission.shared:
-        return 0
-    return catalog.policy.speculation_ttl_ms if permission.ttl_s is None else round(permission.ttl_s * 1_000)
 
 
 def _question(elements: Sequence[Past], request: str) -> PredictRequest:
