@@ -8,7 +8,8 @@ from unicodedata import normalize
 
 # A capital after a small letter or digit, or before one, begins a word: getUserID, HTTPServer.
 _PART = re.compile(r"[A-Z]+(?![a-zß-öø-ɏ])|[A-Z]?[a-zß-öø-ɏ]+|[0-9]+|[^\W\d_A-Za-zß-öø-ɏ]+")
-_CLAUSE = re.compile(r"(?<=[.!?;])\s+|\n+|,\s+|\s+(?:and\s+then|and|then)\s+", re.IGNORECASE)
+# Blanks before a word are looked at from the first of them alone: clients send what they like.
+_CLAUSE = re.compile(r"(?<=[.!?;])\s+|\n+|,\s+|(?<![^\S\n])\s++(?:and\s+then|and|then)\s+", re.IGNORECASE)
 _ACCENT = re.compile("[\u0300-\u036f]")
 _STEMS_KEPT = 65_536
 # Text of an intent that is looked at; a longer one is a document, not a request.

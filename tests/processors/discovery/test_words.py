@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pml.processors.discovery.words import CLAUSES, clauses, spoken, stem, words
+from pml.processors.discovery.words import (
+    CLAUSE_WORDS,
+    CLAUSES,
+    TEXT_CHARACTERS,
+    clauses,
+    spoken,
+    stem,
+    words,
+)
 
 
 @pytest.mark.parametrize(
@@ -67,3 +77,23 @@ def test_one_request_has_no_clauses() -> None:
 def test_any_text_has_words_and_at_most_so_many_clauses(text: str) -> None:
     assert all(word and word == word.lower() for word in words(text))
     assert len(clauses(text * 5)) <= CLAUSES
+
+
+SPLITS = re.compile(r"(?<=[.!?;])\s+|\n+|,\s+|\s+(?:and\s+then|and|then)\s+", re.IGNORECASE)
+
+
+@given(
+    st.lists(st.sampled_from(["and", "Then", "find it", "a", " ", "\n", "\t", ", ", ". ", "!"])).map("".join)
+)
+def test_clauses_are_what_a_plain_expression_splits(text: str) -> None:
+    parts = [part for part in SPLITS.split(text) if part and len(words(part)) >= CLAUSE_WORDS]
+    assert clauses(text) == (parts[:CLAUSES] if len(parts) > 1 else [])
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("blanks", [" ", " \t", "and ", ", "])
+def test_blanks_cost_no_more_than_their_number(blanks: str) -> None:
+    """With the plain expression these take from seconds to minutes, and everything else waits for it."""
+    text = blanks * (TEXT_CHARACTERS // len(blanks))
+    for _ in range(50):
+        assert clauses(text) == []
