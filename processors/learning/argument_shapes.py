@@ -10,7 +10,8 @@ import orjson
 
 from pml.processors.learning.argument_candidates import LEFT_OUT
 
-# From the most particular look to the least; the first that fits the whole text.
+# From the most particular look to the least; the first that fits the whole text. Tools gave these texts: no
+# pattern may try two ways to share one stretch of it out.
 LOOKS: Final = tuple(
     (name, re.compile(pattern))
     for name, pattern in (
@@ -27,7 +28,7 @@ LOOKS: Final = tuple(
         ("link", r"\w+://\S+"),
         ("tag", r"[#@]\w+"),
         ("file", r"[^\s/]+\.[A-Za-z]\w{0,4}"),
-        ("path", r"\S*/\S*"),
+        ("path", r"[^\s/]*+/\S*+"),
         ("code", r"[A-Z]{1,6}"),
         ("key", r"(?=\S*\d)(?=\S*[A-Za-z])[\w#-]+"),
         ("snake", r"[a-z]+(?:[_-][a-z]+)+"),

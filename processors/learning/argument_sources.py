@@ -141,9 +141,13 @@ class ArgumentSources:
             request: the text that is visible now; empty: none.
             most: how many, at most `GUESSES_MOST`.
         """
+        before = scene([taken_apart(each) for each in past[-HISTORY_MOST:]], request)
+        return self.guesses_after(before, name, most)
+
+    def guesses_after(self, before: Scene, name: str, most: int = 3) -> tuple[Guess, ...]:
+        """The same of a past that is taken apart already, which pays where several calls are asked about."""
         if name not in self.known.names:
             return ()
-        before = scene([taken_apart(each) for each in past[-HISTORY_MOST:]], request)
         wanted = self.known.parameters(name)
         named, again = self._values(before, wanted)
         if any(not each for each in named):

@@ -31,17 +31,17 @@ class Holdings:
             return True
         key = wanted.tool, wanted.name
         if key not in self._looked:
-            self._looked[key] = self._is_named(self._before(), wanted)
+            self._looked[key] = self._is_named(self.before(), wanted)
         return self._looked[key]
+
+    def before(self) -> Scene:
+        """What is known, taken apart once: when it is first needed."""
+        if self._scene is None:
+            self._scene = scene([taken_apart(each) for each in self._past[-HISTORY_MOST:]], self._text)
+        return self._scene
 
     def _is_named(self, before: Scene, wanted: Parameter) -> bool:
         """Any piece of a text is a text, or an item of a list: that needs no look at all the others."""
         if wanted.type in _TEXTS and any(before.spans.values()):
             return True
         return any(each.value != LEFT_OUT for each in candidates(before, wanted))
-
-    def _before(self) -> Scene:
-        """Taken apart with the first input that needs it."""
-        if self._scene is None:
-            self._scene = scene([taken_apart(each) for each in self._past[-HISTORY_MOST:]], self._text)
-        return self._scene

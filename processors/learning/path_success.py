@@ -1,6 +1,7 @@
 """How likely a run succeeds that takes a path, by the runs that took it before: what priorities compare with.
 
-A path is the tools that a run called, in the order in which they ended.
+A path is the tools of a run's tasks, in the order in which they ended, those among them that were skipped: a
+run that failed early would else be on a path of its own, whose length told its end.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ Places = NDArray[np.int64]
 
 
 def path_ids(tools: NDArray[np.integer], offsets: Places) -> Places:
-    """int64 [runs], from 0: runs with the same number called the same tools in the same order.
+    """int64 [runs], from 0: runs with the same number have the same tools in the same order.
 
     Args:
-        tools: [calls], the number of each call's tool, those of a run together.
-        offsets: int64 [runs + 1], run i has the calls `offsets[i]` to `offsets[i + 1]`.
+        tools: [tasks], the number of each task's tool, those of a run together.
+        offsets: int64 [runs + 1], run i has the tasks `offsets[i]` to `offsets[i + 1]`.
     """
     owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     places = np.arange(len(tools)) - offsets[owners]

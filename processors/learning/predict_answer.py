@@ -27,6 +27,8 @@ UNLIKELY = "unlikely"
 # A required input is not there: other calls could give it, or nobody is known who could.
 NOT_YET = "not_yet"
 INFEASIBLE = "infeasible"
+# Its calls do not fit beside those of likelier ones; fewer calls of a less likely one may.
+TOO_MANY_TASKS = "too_many_tasks"
 
 
 class Likely(Protocol):
@@ -136,10 +138,10 @@ def _filled(question: Question, likely: Sequence[Likely]) -> Iterator[tuple[Pred
         except WorkflowInvalid as error:
             yield _without_calls(bare, error.code.lower()), Workflow()
             continue
+        if len(calls.tasks) > room:
+            yield _without_calls(bare, TOO_MANY_TASKS), Workflow()
+            continue
         room -= len(calls.tasks)
-        if room < 0:
-            yield _without_calls(bare, "too_many_tasks"), Workflow()
-            return
         succeeds = question.succeeds(each.name, guess.arguments) if ":" in each.name else 1.0
         yield _with_calls(bare, guess, calls, succeeds), calls
 

@@ -77,12 +77,14 @@ def recall_gain(
         calibration: of that, learned by folds; of the latest as well, so it rather speaks against recalling.
 
     Returns:
-        None where the latest ask nothing, or nothing that recurred answers them.
+        None where the latest ask nothing (what went on just now is no fair question), or nothing that
+        recurred answers them.
     """
     alone = _each_alone(sessions)
     sides = by_time(alone.traces.groups, alone.traces.times_ms, LATEST_SHARE)
     earlier, latest = np.flatnonzero(sides == TRAINING), np.flatnonzero(sides == TEST)
-    if not (sessions.traces.lengths[earlier] > 1).any() or not (sessions.traces.lengths[latest] > 1).any():
+    asked = alone.traces.selected(latest).questions()
+    if len(asked) == 0 or not (alone.traces.lengths[earlier] > 1).any():
         return None
     asking = Asking(alone, earlier, latest, embedding, seed)
     recalled = asking.recalled()

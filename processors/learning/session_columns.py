@@ -73,14 +73,19 @@ def session_names(columns: Columns) -> list[tuple[str, int]]:
 
 
 def _calls(columns: Columns, runs: Places, owners: Places) -> Calls | None:
-    """Those that were made: what a mock answered says nothing of how a call ends."""
+    """Those that were made: what a mock answered says nothing of how a call ends.
+
+    A task without a pattern was none: it was skipped, or failed because its arguments could not be made.
+    Taken for calls that failed, these would make "nothing is known of the arguments" a sure sign of failure.
+    """
     if "call_pattern" not in columns:
         return None  # in files of before
     lengths = np.diff(columns["offsets"])
     sessions = np.full(len(lengths), -1, dtype=np.int64)
     sessions[runs] = owners
     traces = np.repeat(sessions, lengths)
-    kept = np.flatnonzero(columns["call_mocked"] == 0)
+    known = (columns["call_pattern_words"] != "")[columns["call_pattern"]]
+    kept = np.flatnonzero(known & (columns["call_mocked"] == 0))
     kept = kept[np.argsort(traces[kept], kind="stable")]
     return Calls(
         traces=traces[kept],

@@ -121,6 +121,8 @@ def test_tasks_have_a_row_an_attempt(store: Store) -> None:
     assert done["started_at"] == done["as_of"] == session.events[2]["data"]["started_at"]
     assert (broken["error_type"], broken["error_code"]) == ("NOT_FOUND", "TOOL_ERROR")
     assert (rows[4]["error_code"], rows[4]["started_at"]) == ("dependency_failed", None)
+    # By this training knows what was a call.
+    assert [bool(row["argument_pattern"]) for row in rows] == [True, True, True, True, False]
 
 
 def test_speculations_have_their_fate(store: Store) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pml.processors.learning.argument_candidates import LEFT_OUT
-from pml.processors.learning.argument_shapes import shape_of
+from pml.processors.learning.argument_shapes import LOOKS, shape_of
 from pml.schemas.canonical import canonical_json
 
 
@@ -52,3 +54,16 @@ def test_a_value_has_a_look(value: Any, shape: str) -> None:
 
 def test_what_is_left_out_has_a_look_of_its_own() -> None:
     assert shape_of(LEFT_OUT) == "left out"
+
+
+@settings(max_examples=200)
+@given(st.text("a/. \n", max_size=8))
+def test_a_path_is_one_word_with_a_slash(text: str) -> None:
+    assert (dict(LOOKS)["path"].fullmatch(text) is None) == ("/" not in text or text.split() != [text])
+
+
+@pytest.mark.timeout(120)
+def test_a_long_line_of_slashes_is_looked_at_once() -> None:
+    """Tried anew at each slash, these values take minutes."""
+    lines = (f"{'/' * 4_000} {number} {number}" for number in range(3_000))
+    assert {shape_of(canonical_json(line)) for line in lines} == {"words"}

@@ -157,7 +157,18 @@ def test_what_would_be_too_many_calls_is_left_out() -> None:
     found = answer([Element(name, 0.3) for name in known], guesses, known)
     assert found.workflow is not None
     assert len(found.workflow.tasks) <= TASKS_MOST
-    assert "too_many_tasks" in {each.reason for each in found.candidates}
+    assert [each.reason for each in found.candidates] == [None, None, "too_many_tasks"]
+
+
+def test_what_has_too_many_calls_leaves_their_room_to_less_likely_ones() -> None:
+    known = {"cap_1": capability(TASKS_MOST + 1), "cap_2": capability(TASKS_MOST), "cap_3": capability(2)}
+    guesses = {name: Guess({"path": "a.md"} if name in known else {}) for name in (*known, "a:x", "a:y")}
+    likely = {"cap_1": 0.5, "a:x": 0.3, "cap_2": 0.1, "cap_3": 0.06, "a:y": 0.04}
+    found = answer([Element(*each) for each in likely.items()], guesses, known)
+    reasons = {each.name: each.reason for each in found.candidates}
+    assert reasons == dict.fromkeys(likely) | {"cap_1": "too_many_tasks", "cap_2": "too_many_tasks"}
+    assert found.workflow is not None
+    assert [task.id for task in found.workflow.tasks] == ["p2", "p4__n1", "p4__n2", "p5"]
 
 
 def feasible_answer(found: dict[str, Feasible], elements: list[str]) -> tuple[PredictAnswer, list[str]]:

@@ -12,10 +12,12 @@ import pytest
 from pml.processors.learning.choosing import GROUPS_LEAST, calibrate
 from pml.processors.learning.isotonic import Isotonic
 from pml.processors.learning.judging import Asking, Judged, ask, judge
+from pml.processors.learning.known_sessions import KnownSession, as_sequences
 from pml.processors.learning.learners import BASELINES, LEARNERS
 from pml.processors.learning.model import NextModel, fitted
 from pml.processors.learning.recall import END, Recall
 from pml.processors.learning.recall_gain import RecallGain, recall_gain
+from pml.processors.learning.scene import Past
 from pml.processors.learning.served_quality import answered, errors, served_quality
 from pml.processors.learning.sessions import Sessions
 from pml.processors.learning.traces import TraceSet
@@ -188,6 +190,26 @@ def test_where_nobody_knows_what_came_earlier_or_nothing_recurs_nothing_is_said(
     assert recall_gain(sessions, EMBEDDING, 1, "markov_1", calibration) is not None
     new = sessions_of([(number, KINDS[number % 6][1]) for number in range(60)], range(60))
     assert recall_gain(new, EMBEDDING, 1, "markov_1", calibration) is None
+
+
+@pytest.mark.parametrize("single", [39, 118])
+def test_where_the_latest_sessions_have_ends_but_no_fair_question_nothing_is_said(single: int) -> None:
+    """The only one of them that went on did so just now; of few answered groups nothing is tested."""
+    minute_ms = 60_000
+
+    def known(number: int, *names: str) -> KnownSession:
+        ends = tuple(number * minute_ms + 1_000 * place for place in range(len(names)))
+        made = tuple(Past(name, {"number": number}, None) for name in names)
+        return KnownSession(made, ("",) * len(names), ends[-1], (f"s{number}", 0), "", ends)
+
+    two = [known(number, "s:list", "s:read") for number in range(60)]
+    one = [known(number, "s:list") for number in range(60, 60 + single)]
+    sessions = as_sequences([*two, *one, known(60 + single, "s:list", "s:read")], {})
+    latest = sessions.traces.selected(np.arange(60, 61 + single))
+    assert latest.lengths.max() == 2
+    assert len(latest.ended) > 0 == len(latest.questions())
+    verdict = judged_and_chosen(sessions, EMBEDDING, 1, learners=BASELINES)
+    assert (verdict.recalled, verdict.recalls) == (None, True)
 
 
 def test_nothing_is_fitted_where_nothing_recurs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,3 +176,22 @@ def test_real_calls_are_those_of_their_session_in_the_order_of_its_runs() -> Non
     assert sorted(told[:3]) == sorted(of_first)
     assert told[3:] == [("files:read", "a")]
     assert (found.traces.tolist(), sorted(found.success[:3].tolist())) == ([0, 0, 0, 1], [False, False, True])
+
+
+def test_a_task_that_was_skipped_or_whose_arguments_could_not_be_made_is_no_call() -> None:
+    plain = dict.fromkeys(("tenant", "epoch", "capability", "intent", "success", "exploratory", "group"), 0)
+    tasks = [(0, 0), (1, 0), (1, 1), (2, 0), (0, 0)]
+    runs = [{**plain, "session_id": "s1", "ended_at_us": 1_000, "calls": tasks}]
+    told = {
+        "call_pattern": np.array([1, 0, 1, 0, 2], dtype="<i4"),
+        "call_pattern_words": np.array(["", "a", "b"]),
+        "call_success": np.array([1, 0, 1, 0, 0]),
+    }
+    found = sessions_of({**columns_of(runs), **told}, {}).calls
+    assert found is not None
+    assert [found.pattern_words[place] for place in found.patterns.tolist()] == ["a", "b"]
+    assert (found.tools.tolist(), found.success.tolist()) == ([0, 0], [True, False])
+    none = {**told, "call_pattern": np.zeros(5, dtype="<i4"), "call_pattern_words": np.array([""])}
+    empty = sessions_of({**columns_of(runs), **none}, {}).calls
+    assert empty is not None
+    assert len(empty) == 0
