@@ -9,12 +9,12 @@ from itertools import groupby
 from typing import Any
 
 from pml.clickhouse.client import Limits, Store
+from pml.clickhouse.expiry import expires_of
 from pml.clickhouse.rows import EVENTS_TABLE
 
 # Of both sides so many rows are in memory at once.
 WINDOW_OFFSETS = 50_000
 _LIMITS = Limits(time_s=300.0, memory_bytes=4 << 30)
-_EXPIRES = re.compile(r"\bTTL (.+?)(?= SETTINGS |$)")
 _TARGET = re.compile(r"\bTO (?:`?\w+`?\.)?`?(\w+)`?")
 _KEY = ("partition", "log_offset")
 
@@ -81,24 +81,14 @@ def derived_tables(store: Store) -> dict[str, tuple[View, ...]]:
         "WHERE database = currentDatabase() ORDER BY name"
     )
     tables = store.query(sql).rows
-    expires = {name: _EXPIRES.findall(create) for name, create, *_ in tables}
+    expires = {name: expires_of(create) for name, create, *_ in tables}
     views: list[View] = []
     for name, create, query, materialized in tables:
         if materialized and EVENTS_TABLE in query:
             target = _TARGET.findall(create)[0]
-            views.append(View(name, target, query, _columns(store, query), "".join(expires[target])))
+            views.append(View(name, target, query, _columns(store, query), expires[target]))
     views.sort(key=lambda view: view.table)
     return {table: tuple(found) for table, found in groupby(views, key=lambda view: view.table)}
-
-
-def oldest_event(store: Store, partition: int) -> int:
-    """The first offset of a partition whose event is still stored; 0 where there is none.
-
-    Raises:
-        StoreUnavailable, QueryError
-    """
-    sql = f"SELECT min(log_offset) FROM {EVENTS_TABLE} WHERE partition = {{partition:UInt16}}"
-    return int(store.query(sql, {"partition": partition}).rows[0][0])
 
 
 def missing(store: Store, view: View, window: Window) -> tuple[int, Odd]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,18 +30,65 @@ class NothingKnown(PMLError):
     retryable = True
 
 
+class Anew:
+    """Makes anew what serves tenants, one after the other.
+
+    So a question that needs the same thread waits for one of them at most.
+
+    Args:
+        make: what serves a tenant.
+        most: so many tenants wait at once; another one's next question asks again.
+    """
+
+    def __init__(self, make: Callable[[Known], Awaitable[None]], most: int) -> None:
+        self._make, self._most = make, most
+        self._waiting: dict[str, Known] = {}
+        self._making: asyncio.Task[None] | None = None
+
+    def begin(self, known: Known) -> None:
+        """Make it as soon as it is its turn, once however often it is asked for until then."""
+        if len(self._waiting) < self._most:
+            self._waiting.setdefault(known.tenant, known)
+        if self._making is None:
+            self._making = asyncio.create_task(self._run())
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        if self._making is not None:
+            self._making.cancel()
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                known = next(iter(self._waiting.values()))
+                await self._made(known)
+                del self._waiting[known.tenant]
+        finally:
+            self._making = None
+
+    async def _made(self, known: Known) -> None:
+        try:
+            await self._make(known)
+        except PMLError as error:
+            log.warning("what predicts could not be made anew", tenant=known.tenant, reason=error.message)
+        except Exception:
+            # What is at hand answers on, whatever it was.
+            log.exception("what predicts could not be made anew: a defect of PML", tenant=known.tenant)
+
+
 class Predict:
     """Answers with the model that was promoted last; without one, with what was counted of the latest runs.
 
     One thread beside the loop does what takes long; a question whose tenant's model is at hand does not wait
-    for it. What models need is imported with the first question, or before it by `prepare`: it takes as long
-    as the rest of a bridge's start.
+    for it, nor for the count that follows the one that answers. What models need is imported with the first
+    question, or before it by `prepare`: it takes as long as the rest of a bridge's start.
     """
 
     def __init__(self, settings: Settings, finder: Finder) -> None:
         self._settings, self._finder = settings, finder
         self._thread = ThreadPoolExecutor(1, "pml-predict")
         self._serving: Serving | None = None
+        self._anew = Anew(self._made_anew, settings.learning.tenants_at_hand)
 
     async def prepare(self) -> None:
         """Do what the first question would wait for: imports, and the models that were promoted.
@@ -74,6 +122,7 @@ class Predict:
         Raises:
             ValidationError: the arguments are no `PredictRequest`.
             NothingKnown: there is nothing to predict from yet.
+            NotCountedYet: what was counted made room for that of other tenants.
             StoreUnavailable, QueryError: nothing is at hand, and the store does not answer.
             BrokerUnavailable: the catalog cannot be read.
         """
@@ -90,6 +139,8 @@ class Predict:
         served: Served | None = serving.ready(found)
         if served is None:
             served = await self._in_thread(partial(serving.served, found, embedding))
+        elif serving.due(found, served):
+            self._anew.begin(found)
         if served is None:
             raise NothingKnown("no model was trained, and no session has gone on yet; see: pml train")
         answer = await self._finder.look(lambda library: answered(library, tenant, request, served))
@@ -97,7 +148,12 @@ class Predict:
 
     def close(self) -> None:
         """Answer nothing more."""
+        self._anew.close()
         self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _made_anew(self, known: Known) -> None:
+        serving = await self._in_thread(self._imported)
+        await self._in_thread(partial(serving.served, known, await self._finder.embedding()))
 
     async def _in_thread(self, work: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)

@@ -95,7 +95,7 @@ async def _parts(
     from pml.streams.replay.play import merged
     from pml.streams.replay.workers import Hearers, processors, replay_parts, workers_for
 
-    checkpoint = Checkpoint.of(settings, selection)
+    checkpoint = Checkpoint.of(settings, selection, note)
     done = checkpoint.done() if resume else {}
     resumed = len(done)
     parts = [part for part in await parts_of(settings, selection) if part.partition not in done]
@@ -116,8 +116,10 @@ async def _parts(
                 Hearers(finished, told),
             )
         except BaseException:
-            if done:
-                note(f"{len(done)} of {len(parts) + resumed} partitions are done; --resume goes on there")
+            if checkpoint.kept:
+                note(
+                    f"{checkpoint.kept} of {len(parts) + resumed} partitions are done; --resume goes on there"
+                )
             raise
     checkpoint.remove()
     report = merged(done[number] for number in sorted(done))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pml.schemas.errors import ConfigurationError
+from pml.schemas.errors import ConfigurationError, PMLError
 from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.streams.cli.backtest_report import print_line
 from pml.streams.cli.dependent_options import only_with
@@ -44,6 +44,10 @@ if TYPE_CHECKING:
     from pml.streams.settings import Settings
 
 STORE = "clickhouse"
+NOT_DONE = {
+    "priorities": "how much each run has to teach could not be written, the next training does it",
+    "backtest": "what was kept aside could not be played",
+}
 # That of `pml.streams.learning.training`, which takes a second to import.
 TEST_SHARE = 0.2
 # Those of `pml.processors.learning.learners`, which takes a second to import.
@@ -145,6 +149,7 @@ def train(
         _judge_sets(load_settings(), Path(data), seed, with_attention=with_attention, as_json=json)
     else:
         asked.check_file()
+        _check_plot(plot)
         _kept(load_settings(), asked, plot, promote=promote, as_json=json)
 
 
@@ -225,6 +230,28 @@ class _Asked:
         return [*options, f"--seed={self.seed}", f"--test={self.test}", f"--split={self.split}"]
 
 
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A model that is now kept: its manifest, its backtest (None: there is none), and what could not be done
+    beside it: `priorities` or `backtest` with code and message of the error."""
+
+    manifest: Mapping[str, Any]
+    backtest: Mapping[str, Any] | None
+    not_done: Mapping[str, Mapping[str, str]]
+
+    def say(self, *, promoted: bool, as_json: bool) -> None:
+        """Print it, and warn of what could not be done."""
+        for name, error in self.not_done.items():
+            note(f"{NOT_DONE[name]}: {error['message']}")
+        if as_json:
+            told = {"backtest": self.backtest, "not_done": self.not_done, "promoted": promoted}
+            print_json({**self.manifest, **told})
+            return
+        print_manifest(self.manifest)
+        if "backtest" not in self.not_done:
+            print_line(self.backtest)
+
+
 def _kept(
     settings: Settings, asked: _Asked, plot: Path | None, *, promote: bool | None, as_json: bool
 ) -> None:
@@ -233,25 +260,51 @@ def _kept(
     Raises:
         BrokerUnavailable, StoreUnavailable, QueryError, ConfigurationError
     """
-    manifest, found = _trained(settings, asked, with_catalog=bool(promote) or asked.data == STORE)
-    promoted, became = run_async(_published(settings, asked, manifest, promote))
-    if plot is not None:
-        from pml.streams.learning.curve_plot import draw_curve
+    from pml.streams.learning.promotion import kept_back
 
-        draw_curve(manifest, plot)
-        note(f"drawn in {plot}")
-    if as_json:
-        print_json({**manifest, "backtest": found, "promoted": promoted})
-    else:
-        print_manifest(manifest)
-        print_line(found)
+    made = _trained(settings, asked, with_catalog=bool(promote) or asked.data == STORE)
+    try:
+        promoted, became = run_async(_published(settings, asked, made, promote))
+    except PMLError as error:
+        if not as_json:  # the error is the one document
+            made.say(promoted=False, as_json=False)
+        raise kept_back(error, made.manifest["model_id"]) from None
+    made.say(promoted=promoted, as_json=as_json)
+    if not as_json:
         note(became)
+    if plot is not None:
+        _draw(made.manifest, plot)
+
+
+def _draw(manifest: Mapping[str, Any], plot: Path) -> None:
+    """
+    Raises:
+        ConfigurationError: the file cannot be written.
+    """
+    from pml.streams.learning.curve_plot import draw_curve
+
+    draw_curve(manifest, plot)
+    note(f"drawn in {plot}")
+
+
+def _check_plot(plot: Path | None) -> None:
+    """Say before a training that its picture could not be written.
+
+    Raises:
+        ConfigurationError: so it is.
+    """
+    from pml.streams.learning.curve_plot import check_writable
+
+    if plot is not None:
+        check_writable(plot)
 
 
 async def _published(
-    settings: Settings, asked: _Asked, manifest: Mapping[str, Any], promote: bool | None
+    settings: Settings, asked: _Asked, made: _Made, promote: bool | None
 ) -> tuple[bool, str]:
-    """Whether the model serves from now on, and what is said of it: one that fell only if a person says so.
+    """Whether the model serves from now on, and what is said of it.
+
+    One that fell, or whose backtest could not be made, serves only if a person says so.
 
     Raises:
         BrokerUnavailable, UndecodableRecord, UnknownMessage, NoSuchModel, ModelDamaged, ModelsBusy
@@ -259,11 +312,11 @@ async def _published(
     from pml.streams.learning.promotion import promote as published
     from pml.streams.learning.retraining import publish_earned
 
-    model_id = manifest["model_id"]
+    model_id = made.manifest["model_id"]
     if promote:
         await published(settings, model_id, person())
     elif asked.promotes(promote):
-        serves, why = await publish_earned(settings, manifest, person())
+        serves, why = await publish_earned(settings, {**made.manifest, "not_done": made.not_done}, person())
         if not serves:
             return False, f"{model_id} is not promoted: {why}"
     else:
@@ -271,10 +324,9 @@ async def _published(
     return True, f"{model_id} serves from now on"
 
 
-def _trained(
-    settings: Settings, asked: _Asked, *, with_catalog: bool
-) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
-    """The manifest of a model that is now kept, and its backtest.
+def _trained(settings: Settings, asked: _Asked, *, with_catalog: bool) -> _Made:
+    """A model that is now kept. What is made beside it decides nothing about it: an hour of training needs
+    neither store nor broker, and they may be away when it ends.
 
     Raises:
         BrokerUnavailable, StoreUnavailable, QueryError, ConfigurationError
@@ -285,6 +337,8 @@ def _trained(
     latest = asked.split == "time"
     wish = Wish(asked.seed, asked.test, asked.drawn, asked.learner, asked.with_attention, latest)
     outcome = settings.learning.outcome_score if asked.outcome_score is None else asked.outcome_score
+    found: Mapping[str, Any] | None = None
+    not_done: dict[str, Mapping[str, str]] = {}
     with _progress() as phases:
         with phases.phase("reading"):
             source = _read(
@@ -294,9 +348,21 @@ def _trained(
                 source = with_looks(source, settings.installation_key())
         embedding = _embedding(settings, phases)
         trained = train(source, embedding, settings.models_folder, wish, phases)
-        _write_priorities(settings, source, phases)
-        found = _backtested(settings, trained, asked.span, embedding, phases) if source.values else None
-    return trained.manifest, found
+        with _noting(not_done, "priorities"):
+            _write_priorities(settings, source, phases)
+        if source.values:
+            with _noting(not_done, "backtest"):
+                found = _backtested(settings, trained, asked.span, embedding, phases)
+    return _Made(trained.manifest, found, not_done)
+
+
+@contextmanager
+def _noting(not_done: dict[str, Mapping[str, str]], name: str) -> Iterator[None]:
+    """What raises in it is noted by that name, and goes no further."""
+    try:
+        yield
+    except PMLError as error:
+        not_done[name] = {"code": error.code, "message": error.message}
 
 
 def _check_outcome(told: str, data: str) -> None:

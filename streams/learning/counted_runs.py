@@ -42,12 +42,21 @@ TENANTS_WAITING_MAX = 4_096
 Schemas = Mapping[str, Mapping[str, Any]]
 
 
+class NotCountedYet(PMLError):
+    """What was counted of a tenant's runs made room for that of others, and it is not its turn again yet."""
+
+    code = "NOT_COUNTED_YET"
+    retryable = True
+
+
 @dataclass(frozen=True, slots=True)
 class _Wait:
-    """Until when nobody looks (monotonic time), and the error of the last look, if it was one."""
+    """Until when nobody looks (monotonic time), and what the last look came to: an error, or something that
+    was `counted`."""
 
     until_s: float = float("-inf")
     failed: PMLError | None = None
+    counted: bool = False
 
 
 class CountedRuns:
@@ -65,14 +74,17 @@ class CountedRuns:
         return not self._waits(tenant)
 
     def say_again(self, tenant: str) -> None:
-        """Say why there is nothing, where the last look failed and it is too early for the next.
+        """Say why there is nothing, where the last look failed, or came to what is gone, and it is too early.
 
         Raises:
             StoreUnavailable, QueryError: as that look.
+            NotCountedYet: it could count; what came of it is no longer there.
         """
         for wait in self._waits(tenant):
             if wait.failed is not None:
                 raise _again(wait.failed)
+            if wait.counted:
+                raise self._made_room(wait.until_s - time.monotonic())
 
     def at_once(self, tenant: str) -> None:
         """Do not wait for the tenant's own turn."""
@@ -85,6 +97,7 @@ class CountedRuns:
             StoreUnavailable, QueryError: the store does not answer.
         """
         began_s, wait_s, failed = time.monotonic(), FAILED_AGAIN_S, None
+        found: NextModel | None = None
         try:
             found = self._counted(tenant, schemas, embedding)
             wait_s = self._wait_s(time.monotonic() - began_s, found is None)
@@ -93,9 +106,16 @@ class CountedRuns:
             raise
         finally:
             # A defect of PML waits as an error does.
-            wait = _Wait(time.monotonic() + wait_s, failed)
+            wait = _Wait(time.monotonic() + wait_s, failed, found is not None)
             keep_latest(self._tenants, tenant, wait, TENANTS_WAITING_MAX)
         return found
+
+    def _made_room(self, again_s: float) -> NotCountedYet:
+        most = self._settings.learning.tenants_at_hand
+        return NotCountedYet(
+            "what was counted of this tenant's runs made room for that of other tenants; it is counted "
+            f"again in {again_s:.0f} s. Raise learning.tenants_at_hand ({most}), or train a model (pml train)"
+        )
 
     def _waits(self, tenant: str) -> list[_Wait]:
         """What a look has to wait for now: the tenant's own turn, and the store."""

@@ -11,6 +11,22 @@ from pml.schemas.errors import ConfigurationError
 INCHES = (7.0, 4.2)
 
 
+def check_writable(path: Path) -> None:
+    """Find out whether a picture could be written there; what is there stays as it is.
+
+    Raises:
+        ConfigurationError: it could not.
+    """
+    was_there = path.exists()
+    try:
+        with path.open("ab"):
+            pass
+        if not was_there:
+            path.unlink()
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
 def draw_curve(manifest: Mapping[str, Any], path: Path) -> None:
     """Write the picture of a manifest that has a curve as PNG.
 
@@ -42,4 +58,8 @@ def draw_curve(manifest: Mapping[str, Any], path: Path) -> None:
     try:
         figure.savefig(path, format="png", dpi=90, metadata={"Software": None})
     except OSError as error:
-        raise ConfigurationError(f"the picture cannot be written to {path}: {error.strerror}") from None
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, error: OSError) -> ConfigurationError:
+    return ConfigurationError(f"the picture cannot be written to {path}: {error.strerror or error}")

@@ -10,7 +10,7 @@ from typing import Any
 
 from pml.processors.learning.drift import with_fallen
 from pml.schemas.catalog import CatalogRecord, ModelFallen, ModelLive, ModelRecord
-from pml.schemas.errors import Refused
+from pml.schemas.errors import PMLError, Refused
 from pml.schemas.times import to_rfc3339
 from pml.streams.catalog_topic import Records, publish, read_catalog
 from pml.streams.learning.kept_backtests import latest_backtest
@@ -81,6 +81,12 @@ async def promote_after(
     told = {"fallen": others or None, "backtest": latest_backtest(settings.models_folder, model_id)}
     record = record_of(manifest, principal, kept).model_copy(update=told)
     return await publish_model(settings, tenant_of(manifest), record)
+
+
+def kept_back(error: PMLError, model_id: str) -> PMLError:
+    """The same error of a model that was trained and could not be promoted, saying which and what to do."""
+    lets = f"{model_id} is kept and does not serve, `pml model promote {model_id}` lets it"
+    return type(error)(f"{lets}: {error.message}", **{**error.details, "model_id": model_id})
 
 
 async def roll_back(settings: Settings, principal: str, tenant: str) -> ModelRecord:

@@ -20,9 +20,10 @@ from pml.streams.catalog_topic import read_catalog
 from pml.streams.clock import Clock
 from pml.streams.connection import store_url
 from pml.streams.learning.begun import last_begun_ms, note_begun
+from pml.streams.learning.kept_backtests import latest_backtest
 from pml.streams.learning.limited import MIB, Ended, Limits, TrainingFailed, run_limited
 from pml.streams.learning.manifests import Manifest, list_manifests, read_sound, tenant_of
-from pml.streams.learning.promotion import model_key, one_at_a_time, promote_after, promoted_of
+from pml.streams.learning.promotion import kept_back, model_key, one_at_a_time, promote_after, promoted_of
 from pml.streams.learning.pruning import KEEP, prune
 from pml.streams.settings import Settings
 
@@ -140,9 +141,13 @@ async def _train_once(steps: Steps, told: _Teller, now_ms: int) -> None:
         steps.begin(now_ms)
         ended = await steps.train()
         manifest = _manifest(ended)
-        published, why = await steps.publish(manifest)
     except PMLError as error:
         told("failed", code=error.code, message=error.message)
+        return
+    try:
+        published, why = await steps.publish(manifest)
+    except PMLError as error:
+        told("failed", code=error.code, message=kept_back(error, manifest["model_id"]).message)
         return
     told(
         "trained",
@@ -226,7 +231,8 @@ async def publish_earned(settings: Settings, manifest: Mapping[str, Any], princi
 
     What serves in it was chosen by `pml train`: something learned only where it is surely better than the
     best baseline. The model that serves now stays where this is the same, and one that fell, or that a
-    person went back from, stays out.
+    person went back from, stays out; so does one whose backtest could not be made (`not_done` of what its
+    training said), unless an earlier one lies beside it.
 
     Raises:
         BrokerUnavailable: the broker does not answer.
@@ -239,7 +245,7 @@ async def publish_earned(settings: Settings, manifest: Mapping[str, Any], princi
         sound = await asyncio.to_thread(read_sound, settings.models_folder, model_id)
         tenant = tenant_of(sound)
         now = promoted_of(await read_catalog(settings, model_key(tenant)), tenant)
-        against = _against(model_id, now)
+        against = _against(model_id, now) or _unplayed(settings, manifest)
         if against is not None:
             return False, against
         await promote_after(settings, sound, principal, now)
@@ -255,6 +261,15 @@ def _against(model_id: str, now: ModelRecord | None) -> str | None:
         again = f"`pml model promote {model_id}` lets it serve again"
         return f"it was rolled back ({one.at}), {one.why}: {again}"
     return None
+
+
+def _unplayed(settings: Settings, manifest: Mapping[str, Any]) -> str | None:
+    """Why nobody knows what a model would have begun though sessions were kept aside; None: somebody does."""
+    model_id, failed = manifest["model_id"], manifest.get("not_done", {}).get("backtest")
+    if failed is None or latest_backtest(settings.models_folder, model_id) is not None:
+        return None
+    lets = f"`pml model promote {model_id}` lets it serve all the same"
+    return f"its backtest could not be made ({failed['message']}); {lets}"
 
 
 def last_training_ms(settings: Settings, tenant: str) -> int | None:

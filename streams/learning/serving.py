@@ -88,7 +88,7 @@ class _Unfit:
 
 
 class Serving:
-    """Keeps what serves some tenants at hand. One thread makes it; what is made, any thread may take.
+    """Keeps what serves some tenants at hand. One thread makes it (`served`); what is made, any may take.
 
     A model that cannot be loaded is passed over for a while: its file may be on its way to this machine.
     """
@@ -99,20 +99,29 @@ class Serving:
         self._unfit: OrderedDict[str, _Unfit] = OrderedDict()
 
     def ready(self, known: Known) -> Served | None:
-        """What answers now where nothing is to be made first, so that nobody waits for what others need.
+        """What answers now, so that nobody waits for what others need, nor for what serves next (`due`).
 
-        From any thread, unlike all else here.
+        Where the promoted model cannot serve, that is what was counted. From any thread.
         """
         found = self._at_hand.get(known.tenant)
-        if found is None or found.model_id != (known.promoted or ""):
-            return None
-        return found if found.model_id or not self._counts.due(known.tenant) else None
+        if found is None or found.model_id == (known.promoted or ""):
+            return found
+        return found if not found.model_id and self._unfit_of(known) is not None else None
+
+    def due(self, known: Known, found: Served) -> bool:
+        """Whether it is time to make anew (`served`) what is `ready`. From any thread."""
+        if found.model_id:
+            return False
+        unfit = self._unfit_of(known)
+        loads = unfit is not None and time.monotonic() >= unfit.load_at_s
+        return loads or self._counts.due(known.tenant)
 
     def served(self, known: Known, embedding: Embedding) -> Served | None:
         """What answers now; None where there is nothing to predict from.
 
         Raises:
             StoreUnavailable, QueryError: nothing is at hand, and the store does not answer, or just did not.
+            NotCountedYet: what was counted made room for that of others.
         """
         found = None
         if known.promoted is not None:
@@ -139,6 +148,11 @@ class Serving:
             keep_latest(self._unfit, tenant, again, TENANTS_WAITING_MAX)
             log.error("the promoted model cannot serve; what is counted does", reason=error.message)
             return None
+
+    def _unfit_of(self, known: Known) -> _Unfit | None:
+        """That the promoted model could not serve; None where it could, or nobody has tried."""
+        unfit = self._unfit.get(known.tenant)
+        return unfit if unfit is not None and unfit.model_id == known.promoted else None
 
     def _loaded(self, tenant: str, model_id: str, embedding: Embedding) -> Served:
         model, manifest = load(self._settings.models_folder, model_id, embedding)
@@ -209,7 +223,7 @@ def answered(library: Library, tenant: str, request: PredictRequest, served: Ser
     hypergraph = ToolHypergraph(declared, find, partial(library.edges, tenant))
 
     def fill(name: str) -> Sequence[Filled]:
-        guesses = model.arguments.guesses(name, past, said, 1) if model.arguments else ()
+        guesses = model.arguments.guesses_after(holdings.before(), name, 1) if model.arguments else ()
         # What a tool requires now may be more than when the model was trained.
         needed = {each.name for each in hypergraph.needs(name)}
         return [guess for guess in guesses if needed <= guess.arguments.keys()]

@@ -14,13 +14,15 @@ class AccountsReplay:
 
     Args:
         live: the value of each partition in the live table.
+        lost: whether the source does not have the first events any more; then nothing can be compared.
 
     Raises:
         LogCorrupted: a newer release wrote a live value.
     """
 
-    def __init__(self, live: Mapping[int, bytes]) -> None:
+    def __init__(self, live: Mapping[int, bytes], *, lost: bool = False) -> None:
         self.comparison = Comparison("metrics")
+        self._lost = lost
         self._live = live
         self._guards = {partition: decode_totals(value)[1] for partition, value in live.items()}
         self._totals = {partition: Totals() for partition in live}
@@ -40,6 +42,12 @@ class AccountsReplay:
         A live value that is further than the source cannot be compared, and is reported so.
         """
         self.comparison.remark("{} partitions have no live value", len({*last_offsets} - {*self._live}))
+        if self._lost:
+            self.comparison.remark(
+                "{} partitions are not compared: their first events have expired in the store",
+                len(self._live),
+            )
+            return
         for partition, value in sorted(self._live.items()):
             guard = self._guards[partition]
             if guard > last_offsets.get(partition, -1):

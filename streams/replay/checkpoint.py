@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,62 +24,111 @@ FORMAT = 1
 class Checkpoint:
     """A file of lines, one a partition that was read, folded and compared; it is removed at the end.
 
+    It is of use to who resumes, and to nobody else: where it cannot be written any more, the replay goes on.
+
     Args:
         file: where; nothing needs to be there.
+        tell: is told, once, that it cannot be written any more.
+
+    Attributes:
+        kept: how many partitions it has.
     """
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
+    def __init__(self, file: Path, tell: Callable[[str], None] = lambda _: None) -> None:
+        self.file, self.kept = file, 0
+        self._tell, self._fails = tell, False
 
     @classmethod
-    def of(cls, settings: Settings, selection: Selection) -> Checkpoint:
+    def of(
+        cls, settings: Settings, selection: Selection, tell: Callable[[str], None] = lambda _: None
+    ) -> Checkpoint:
         """That of this selection of these topics or this database."""
         kafka, store = settings.kafka, settings.clickhouse
         what = [FORMAT, asdict(selection), kafka.topic_prefix, kafka.bootstrap_servers, store.database]
         name = hashlib.blake2b(orjson.dumps(what), digest_size=8).hexdigest()
-        return cls(settings.make_data_dir() / FOLDER / f"{name}.jsonl")
+        return cls(settings.data_dir / FOLDER / f"{name}.jsonl", tell)
 
     def begin(self) -> None:
-        """Nothing is done yet, whatever was.
+        """Nothing is done yet, whatever was. Folders that are made are their owner's alone.
 
         Raises:
             ConfigurationError: the file cannot be written.
         """
         try:
-            self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in (self.file.parent.parent, self.file.parent):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.file.write_bytes(b"")
         except OSError as error:
-            raise ConfigurationError(f"{self.file} cannot be written: {error.strerror}") from None
+            raise ConfigurationError(
+                f"{self.file} cannot be written ({error.strerror or error}), from which --resume goes on: "
+                "let whoever runs PML write into data_dir"
+            ) from None
+        self.kept = 0
 
     def add(self, partition: int, report: ReplayReport) -> None:
-        """A partition is done."""
+        """A partition is done. The first that cannot be written is the last that is tried."""
+        if self._fails:
+            return
         line = {"partition": partition, **asdict(report)}
-        with self.file.open("ab") as file:
-            # A line break before it as well: the line before may have been cut off.
-            file.write(b"\n" + orjson.dumps(line, option=orjson.OPT_NON_STR_KEYS) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            self._append(orjson.dumps(line, option=orjson.OPT_NON_STR_KEYS))
+        except OSError as error:
+            self._fails = True
+            self._tell(
+                f"{self.file} cannot be written any more ({error.strerror or error}): what is done from "
+                "here on, --resume does again"
+            )
+        else:
+            self.kept += 1
 
     def done(self) -> dict[int, ReplayReport]:
-        """The partitions that were done; none where there is no file. A line that was cut off is none."""
+        """The partitions that were done; none where there is no file.
+
+        A line that was cut off, or that another release wrote, is none.
+
+        Raises:
+            ConfigurationError: the file cannot be read.
+        """
         try:
             lines = self.file.read_bytes().split(b"\n")
         except FileNotFoundError:
             return {}
-        told = [line for line in map(_object, lines) if line is not None]
-        return {line.pop("partition"): _report(line) for line in told}
+        except OSError as error:
+            raise ConfigurationError(
+                f"{self.file} cannot be read ({error.strerror or error}): leave --resume out, or remove it"
+            ) from None
+        found = dict(each for each in map(_done, lines) if each is not None)
+        self.kept = len(found)
+        return found
 
     def remove(self) -> None:
         """It came to its end."""
-        self.file.unlink(missing_ok=True)
+        try:
+            self.file.unlink(missing_ok=True)
+        except OSError as error:
+            self._tell(
+                f"{self.file} cannot be removed ({error.strerror or error}): do, before the next --resume"
+            )
+
+    def _append(self, line: bytes) -> None:
+        """
+        Raises:
+            OSError
+        """
+        with self.file.open("ab") as file:
+            # A line break before it as well: the line before may have been cut off.
+            file.write(b"\n" + line + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
 
 
-def _object(line: bytes) -> dict[str, Any] | None:
+def _done(line: bytes) -> tuple[int, ReplayReport] | None:
+    """A partition and its report; None where a line is none."""
     try:
-        found: dict[str, Any] = orjson.loads(line)
-    except orjson.JSONDecodeError:
+        told = orjson.loads(line)
+        return int(told["partition"]), _report(told)
+    except (ValueError, LookupError, TypeError, AttributeError):
         return None
-    return found
 
 
 def _report(told: Mapping[str, Any]) -> ReplayReport:

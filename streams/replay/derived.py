@@ -12,9 +12,9 @@ from pml.clickhouse.derived import (
     Window,
     both_rows,
     missing,
-    oldest_event,
     surplus,
 )
+from pml.clickhouse.expiry import oldest_event
 from pml.streams.replay.report import Comparison, Place
 
 NO_ROW = "none"

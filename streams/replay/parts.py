@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from pml.clickhouse.client import Store
 from pml.clickhouse.derived import View, derived_tables
+from pml.clickhouse.expiry import expired_before, oldest_after_expired
 from pml.clickhouse.replay import stored_counts, stored_rows
 from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.connection import store_url
@@ -157,7 +158,8 @@ async def replay_part(settings: Settings, selection: Selection, part: Part, on_r
     """
     with ExitStack() as open_until_end:
         store = _store(settings, selection, open_until_end)
-        folds = folds_of(selection, part.live, store)
+        begins = await asyncio.to_thread(_begins, selection, part, store)
+        folds = folds_of(selection, part.live, store, begins)
         if part.live.lessons:
             taught = part.live.taught.get(part.partition, 0)
             folds = replace(folds, lessons=LessonsReplay(settings.topics.events, part.partition, taught))
@@ -198,11 +200,14 @@ async def _learned_of(settings: Settings, partition: int, live: Live, learned: L
     return True
 
 
-def folds_of(selection: Selection, live: Live, store: Store | None) -> Folds:
-    """What a selection is folded into; rows are compared where there is a `store` that is not its source."""
-    sessions = SessionsReplay(live.sessions, whole=selection.whole)
+def folds_of(selection: Selection, live: Live, store: Store | None, begins: int = 0) -> Folds:
+    """What a selection is folded into; rows are compared where there is a `store` that is not its source.
+
+    The source `begins` with that offset, where what lay before it has expired there.
+    """
+    sessions = SessionsReplay(live.sessions, whole=selection.whole, begins=begins)
     counted = selection.has_totals and (selection.verify or live.metrics)
-    accounts = AccountsReplay(live.metrics) if counted else None
+    accounts = AccountsReplay(live.metrics, lost=begins > 0) if counted else None
     if store is None or not selection.verify:
         return Folds(sessions, accounts)
     derived = DerivedReplay(store, live.derived, live.committed, selection.session)
@@ -211,9 +216,18 @@ def folds_of(selection: Selection, live: Live, store: Store | None) -> Folds:
     rows = RowsReplay(
         lambda number, first, last: stored_rows(store, number, first, last, selection.session),
         live.committed,
+        lambda: expired_before(store),
         whole=selection.whole,
     )
     return Folds(sessions, accounts, rows, derived)
+
+
+def _begins(selection: Selection, part: Part, store: Store | None) -> int:
+    """The first offset that is left in a store that is read, where those before it have expired."""
+    if selection.source != CLICKHOUSE:
+        return 0
+    assert store is not None
+    return oldest_after_expired(store, part.partition)
 
 
 def _store(settings: Settings, selection: Selection, stack: ExitStack) -> Store | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from pml.clickhouse.rows import EVENT_COLUMNS, event_row
@@ -25,16 +26,26 @@ class RowsReplay:
         stored: the rows of a partition between two offsets, both included, in order.
         committed: up to which offset (not included) the sink has committed each partition. What is missing
             from there on is lag, not a difference.
+        expired_before: the time that events which may have expired occurred before; asked where rows are
+            missing, so that what expires meanwhile is one of them.
         whole: whether the source begins with the log; else rows before its first event are not looked at.
     """
 
-    def __init__(self, stored: StoredRows, committed: Mapping[int, int], *, whole: bool = True) -> None:
+    def __init__(
+        self,
+        stored: StoredRows,
+        committed: Mapping[int, int],
+        expired_before: Callable[[], datetime],
+        *,
+        whole: bool = True,
+    ) -> None:
         self.comparison = Comparison("clickhouse")
         self._stored = stored
         self._committed = committed
+        self._expired_before = expired_before
         self._chunks: dict[int, list[LogEntry]] = defaultdict(list)
         self._after: dict[int, int] = defaultdict(lambda: -1)
-        self._behind = 0
+        self._behind = self._expired = 0
         self._whole = whole
 
     def fold(self, entry: LogEntry) -> bool:
@@ -57,6 +68,7 @@ class RowsReplay:
         for partition, last in sorted(last_offsets.items()):
             self._flush(partition, last)
         self.comparison.remark("{} events are not in the store yet; the sink is behind", self._behind)
+        self.comparison.remark("{} events have expired in the store", self._expired)
 
     def _flush(self, partition: int, last: int) -> None:
         first = self._after[partition] + 1
@@ -73,8 +85,8 @@ class RowsReplay:
                 )
             else:
                 self._compare(entry, row)
-        for entry in expected.values():
-            self._missing(entry)
+        if expected:
+            self._missing(expected.values())
 
     def _compare(self, entry: LogEntry, row: Row) -> None:
         self.comparison.compared += 1
@@ -89,9 +101,13 @@ class RowsReplay:
                 self.comparison.differs(entry.place, name, *values)
                 return
 
-    def _missing(self, entry: LogEntry) -> None:
-        if entry.event.offset >= self._committed.get(entry.partition, 0):
-            self._behind += 1
-            return
-        self.comparison.compared += 1
-        self.comparison.differs(entry.place, "row", "a row", "none in the store")
+    def _missing(self, entries: Iterable[LogEntry]) -> None:
+        before = self._expired_before()
+        for entry in entries:
+            if entry.event.offset >= self._committed.get(entry.partition, 0):
+                self._behind += 1
+            elif datetime.fromisoformat(entry.event.occurred_at) < before:
+                self._expired += 1
+            else:
+                self.comparison.compared += 1
+                self.comparison.differs(entry.place, "row", "a row", "none in the store")

@@ -15,6 +15,7 @@ from pml.processors.workflow import (
     evolve,
 )
 from pml.schemas.errors import LogCorrupted
+from pml.schemas.events import Event
 from pml.schemas.identifiers import event_id, session_key
 from pml.streams.orchestrator.table import (
     HEADER,
@@ -43,13 +44,19 @@ class SessionsReplay:
         live: control records and definitions of the live table by their keys.
         states_kept: how many states are held at once; those used longest ago go first.
         whole: whether the source begins with the log; else lives that began before it are passed over.
+        begins: the first offset that the source has; lives that began before it are passed over.
 
     Raises:
         LogCorrupted: a live record is of an unknown version.
     """
 
     def __init__(
-        self, live: Mapping[bytes, bytes], states_kept: int = STATES_KEPT, *, whole: bool = True
+        self,
+        live: Mapping[bytes, bytes],
+        states_kept: int = STATES_KEPT,
+        *,
+        whole: bool = True,
+        begins: int = 0,
     ) -> None:
         self.comparison = Comparison("sessions")
         self._live = {key: value for key, value in live.items() if is_session(key)}
@@ -59,6 +66,7 @@ class SessionsReplay:
         self._lost: OrderedDict[LifeName, None] = OrderedDict()
         # Of a life that is not known any more, another event than its first says nothing.
         self._sure = whole
+        self._begins = begins
         self._forgotten = self._begun_before = 0
 
     def fold(self, entry: LogEntry) -> None:
@@ -70,7 +78,7 @@ class SessionsReplay:
         if event.id != derived:
             self.comparison.differs(entry.place, "id", derived, event.id)
         name = (entry.partition, event.tenant, event.session_id, event.epoch)
-        if name in self._lost or not (self._sure or event.seq == 0 or name in self._states):
+        if name in self._lost or not (self._is_sure(event) or name in self._states):
             self._pass_over(name)
             return
         try:
@@ -98,6 +106,10 @@ class SessionsReplay:
         )
         self.comparison.remark("{} live definitions are of runs that were not folded", len(self._definitions))
         self.comparison.remark("{} states found no room and were not folded on", self._forgotten)
+
+    def _is_sure(self, event: Event) -> bool:
+        """Whether an event of a life that is not known must be its first; an epoch is the offset of that."""
+        return event.seq == 0 or (self._sure and event.epoch >= self._begins)
 
     def _compare(self, entry: LogEntry, session: Session) -> None:
         key = life_key(entry.partition, Life(session_key(*entry.session), session.epoch))

@@ -7,11 +7,12 @@ import multiprocessing
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from pml.schemas.errors import ConfigurationError
 from pml.streams.replay.parts import Part, replay_part
 from pml.streams.replay.play import ReplayReport
 from pml.streams.replay.selection import Selection
@@ -23,6 +24,12 @@ RECORDS_EACH_LEAST = 20_000
 NICENESS = 10
 LOOK_S = 0.1
 _SPAWN = multiprocessing.get_context("spawn")
+
+
+class ReplayWorkerLost(ConfigurationError):
+    """A process of a replay ended before its part was done: there are too many of them for the memory."""
+
+    code = "REPLAY_WORKER_LOST"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,7 @@ async def replay_parts(
 
     Raises:
         BrokerUnavailable, StoreUnavailable, LogCorrupted: as a part does; the others are given up.
+        ReplayWorkerLost: somebody ended one of the processes.
     """
     parts = sorted(parts, key=lambda part: -part.records)
     if workers > 1:
@@ -76,7 +84,13 @@ async def replay_parts(
             async def replayed(part: Part) -> None:
                 hearers.part(part, await loop.run_in_executor(pool, _replayed, settings, selection, part))
 
-            await asyncio.gather(*map(replayed, parts))
+            try:
+                await asyncio.gather(*map(replayed, parts))
+            except BrokenExecutor:
+                raise ReplayWorkerLost(
+                    f"one of {workers} processes of the replay was ended from outside, as the kernel does "
+                    "where memory runs out: take fewer at once (--workers 1)"
+                ) from None
         return
     read = 0
 

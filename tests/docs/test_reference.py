@@ -240,7 +240,7 @@ def test_the_exit_code_of_each_error_of_the_command_line() -> None:
         *("streams.local.supervisor", "streams.run_history", "streams.worker"),
         *("streams.gateway.tokens", "streams.requeue", "streams.learning.training"),
         *("streams.learning.artefacts", "streams.bridge.predict", "streams.demo.learning"),
-        "streams.learning.backtesting",
+        *("streams.learning.backtesting", "streams.learning.counted_runs", "streams.replay.workers"),
     ):
         import_module(f"pml.{module}")
     found = {

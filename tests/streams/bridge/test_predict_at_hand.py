@@ -9,15 +9,17 @@ from threading import Event
 from typing import Any
 
 import pytest
+import structlog
 
 from pml.processors.discovery.library import Library
-from pml.processors.learning.known_sessions import as_sequences
+from pml.processors.learning.known_sessions import KnownSession, as_sequences
 from pml.processors.learning.model import fitted
 from pml.processors.memory.embedding import Embedding, HashedNgrams
 from pml.schemas.catalog import CatalogRecord
 from pml.schemas.prediction import PREDICT_TOOL, PredictAnswer, PredictRequest
-from pml.streams.bridge.predict import Predict
+from pml.streams.bridge.predict import Anew, Predict
 from pml.streams.learning import artefacts
+from pml.streams.learning.serving import Known
 from pml.streams.settings import Settings
 from tests.fixtures.patience import PATIENCE_S
 from tests.streams.bridge.running import run
@@ -75,3 +77,92 @@ async def test_a_model_at_hand_answers_while_another_is_read(tmp_path: Path, bus
     busy.set()
     assert await waits == other
     predict.close()
+
+
+class Reading:
+    """The runs of a store; from the second time on somebody has to let it end."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, busy: Event) -> None:
+        self.busy, self.reads, self.fails = busy, 0, False
+        monkeypatch.setattr("pml.streams.learning.counted_runs.read_session_values", self)
+        monkeypatch.setattr("pml.streams.learning.counted_runs.Store.connect", lambda *_, **__: None)
+        # Always due.
+        monkeypatch.setattr("pml.streams.learning.counted_runs.CountedRuns._wait_s", lambda *_: 0.0)
+
+    def __call__(self, _store: object, _stretch: object) -> list[KnownSession]:
+        self.reads += 1
+        if self.reads > 1:
+            self.busy.wait()
+        if self.fails:
+            raise ValueError("a defect")
+        return SESSIONS
+
+
+def predicting(folder: Path) -> Any:
+    settings = Settings(data_dir=folder, clickhouse={"url": "http://127.0.0.1:1"})
+    return Predict(settings, Catalog())  # type: ignore[arg-type]
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not holds():
+            await asyncio.sleep(0.005)
+
+
+async def test_what_was_counted_answers_while_it_is_counted_anew_once(
+    tmp_path: Path, busy: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    predict, reading = predicting(tmp_path), Reading(monkeypatch, busy)
+    await asked(predict, "local")
+    before = predict._serving.ready(Known("local", None, {}))
+    for _ in range(3):
+        async with asyncio.timeout(PATIENCE_S):
+            assert await asked(predict, "local") == ""
+    await until(lambda: reading.reads == 2)
+    assert predict._serving.ready(Known("local", None, {})) is before
+    busy.set()
+    await until(lambda: predict._anew._making is None)
+    assert reading.reads == 2
+    assert predict._serving.ready(Known("local", None, {})) is not before
+    predict.close()
+
+
+async def test_a_defect_of_counting_anew_is_logged_and_what_was_counted_answers_on(
+    tmp_path: Path, busy: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    predict, reading = predicting(tmp_path), Reading(monkeypatch, busy)
+    await asked(predict, "local")
+    reading.fails = True
+    busy.set()
+    with structlog.testing.capture_logs() as logs:
+        await asked(predict, "local")
+        await until(lambda: predict._anew._making is None)
+    assert [each["event"] for each in logs if each["log_level"] == "error"] == [
+        "what predicts could not be made anew: a defect of PML"
+    ]
+    assert await asked(predict, "local") == ""
+    predict.close()
+
+
+async def test_so_many_wait_to_be_made_anew_one_after_the_other_until_it_is_closed() -> None:
+    made: list[str] = []
+    goes_on = asyncio.Event()
+
+    async def make(known: Known) -> None:
+        made.append(known.tenant)
+        await goes_on.wait()
+
+    anew = Anew(make, most=2)
+    for tenant in ("ann", "bob", "ann", "cay"):
+        anew.begin(Known(tenant, None, {}))
+    await until(lambda: made == ["ann"])
+    goes_on.set()
+    await until(lambda: anew._making is None)
+    assert made == ["ann", "bob"]
+    goes_on.clear()
+    for tenant in ("cay", "dan"):
+        anew.begin(Known(tenant, None, {}))
+    await until(lambda: made[2:] == ["cay"])
+    anew.close()
+    await until(lambda: anew._making is None)
+    assert made[2:] == ["cay"]

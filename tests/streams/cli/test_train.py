@@ -6,13 +6,17 @@ import asyncio
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
+from pml.schemas.errors import BrokerUnavailable, PMLError, StoreUnavailable
 from pml.streams.cli.session import person
 from pml.streams.client import new_id
+from pml.streams.learning.curve_plot import check_writable
 from pml.streams.settings import Settings
 from pml.streams.topics import ensure_topics
 from tests.streams.cli.conftest import Pml
@@ -119,7 +123,7 @@ def test_a_training_on_the_store_says_which_runs_teach_most(pml: Pml) -> None:
 @pytest.mark.integration
 @pytest.mark.usefixtures("store")
 def test_a_model_is_promoted_with_a_backtest_of_the_sessions_that_were_kept_aside(pml: Pml) -> None:
-    told = pml("train", "--learner", "markov_1", "--test", "0.5", "--seed", "4", "--json")
+    told = pml("train", "--learner", "markov_1", "--test", "0.5", "--seed", "1", "--json")
     assert told.exit_code == 0, told.stderr
     found = orjson.loads(told.stdout)
     aside, played = found["test"]["sessions"], found["backtest"]
@@ -130,6 +134,60 @@ def test_a_model_is_promoted_with_a_backtest_of_the_sessions_that_were_kept_asid
     assert "backtest since 20" in pml("model", "show", found["model_id"]).stdout
     shown = orjson.loads(pml("model", "show", found["model_id"], "--json").stdout)
     assert shown["backtest"]["runs"] == 2 * aside
+
+
+def _raises(error: PMLError) -> Callable[..., Any]:
+    def away(*_: object, **__: object) -> Any:
+        raise error
+
+    return away
+
+
+@pytest.mark.integration
+@pytest.mark.usefixtures("store")
+def test_a_store_that_is_away_at_the_end_leaves_the_model_to_a_person(
+    pml: Pml, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away, gone = _raises(StoreUnavailable("no store")), _raises(BrokerUnavailable("no broker"))
+    monkeypatch.setattr("pml.clickhouse.training.trace_priorities.write_priorities", away)
+    monkeypatch.setattr("pml.streams.learning.backtesting.run_backtest", away)
+    options = ("--learner", "markov_1", "--test", "0.5", "--seed", "1")
+    told = pml("train", *options, "--json")
+    assert told.exit_code == 0, told.stderr
+    found = orjson.loads(told.stdout)
+    failed = {"code": "STORE_UNAVAILABLE", "message": "no store"}
+    assert found["not_done"] == {"priorities": failed, "backtest": failed}
+    assert (found["promoted"], found["backtest"]) == (False, None)
+    read = pml("train", *options)
+    assert f"pml model promote {found['model_id']}" in read.stderr
+    assert "could not be played: no store" in read.stderr
+    assert "backtest" not in read.stdout
+    assert orjson.loads(pml("train", *options, "--promote", "--json").stdout)["promoted"] is True
+
+    monkeypatch.setattr("pml.streams.learning.promotion.promote", gone)
+    refused = pml("train", *options, "--promote", "--json")
+    error = orjson.loads(refused.stdout)["error"]
+    assert (refused.exit_code, error["code"]) == (4, "BROKER_UNAVAILABLE")
+    assert error["details"] == {"model_id": found["model_id"]}
+    read = pml("train", *options, "--promote")
+    assert found["model_id"] in read.stdout
+    assert f"`pml model promote {found['model_id']}` lets it: no broker" in read.stderr
+
+
+def test_a_picture_that_cannot_be_written_is_said_before_the_training(pml: Pml, tmp_path: Path) -> None:
+    write_export(tmp_path / "traces.npz", sessions=14)
+    told = pml("train", "--data", "traces.npz", "--plot", "gone/curve.png")
+    assert (told.exit_code, "the picture cannot be written to gone/curve.png" in told.stderr) == (2, True)
+    assert not Path(".pml/models").exists()
+
+
+@pytest.mark.parametrize("before", [None, b"a picture"])
+def test_to_find_out_whether_a_file_can_be_written_leaves_it(before: bytes | None, tmp_path: Path) -> None:
+    place = tmp_path / "curve.png"
+    if before is not None:
+        place.write_bytes(before)
+    check_writable(place)
+    assert (place.read_bytes() if place.exists() else None) == before
 
 
 @pytest.mark.integration

@@ -18,6 +18,7 @@ from pml.schemas.errors import BrokerUnavailable, ConfigurationError, PMLError, 
 from pml.schemas.times import from_rfc3339
 from pml.streams.cli.train_watch import line
 from pml.streams.learning import promotion, retraining
+from pml.streams.learning.kept_backtests import keep_backtest
 from pml.streams.learning.limited import MIB, Ended, Limits, OverLimit, TrainingFailed
 from pml.streams.learning.retraining import (
     COUNT_S,
@@ -32,7 +33,7 @@ from pml.streams.learning.retraining import (
 )
 from pml.streams.settings import Settings
 from tests.streams.learning.kept_models import FIRST, FOURTH, PROMOTED_AT, SECOND, keep, manifest, serving
-from tests.streams.learning.test_rollback import Topic, settings_of
+from tests.streams.learning.test_rollback import Topic, backtest, settings_of
 
 HOUR_MS = 3_600_000
 START_MS = 1_700_000_000_000
@@ -219,6 +220,22 @@ async def test_a_model_that_a_person_went_back_from_is_published_by_persons_only
     assert (topic.model.model_id, topic.model.fallen) == (FIRST, None)
 
 
+async def test_a_model_whose_backtest_could_not_be_made_is_published_by_persons_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, topic = settings_of(tmp_path), Topic(monkeypatch, serving(FIRST))
+    monkeypatch.setattr(retraining, "read_catalog", promotion.read_catalog)
+    keep(found.models_folder, FIRST, SECOND)
+    told = {**manifest(SECOND), "not_done": {"backtest": {"code": "QUERY", "message": "too large"}}}
+    published, why = await publish_earned(found, told, "ann")
+    assert (published, topic.model.model_id) == (False, FIRST)
+    assert "its backtest could not be made (too large)" in why
+    assert f"pml model promote {SECOND}" in why
+    keep_backtest(found.models_folder, backtest(SECOND))
+    assert (await publish_earned(found, told, "ann"))[0], "an earlier one of the same model is known"
+    assert topic.model.backtest is not None
+
+
 async def test_a_broker_that_is_away_leaves_the_model_for_later() -> None:
     async def away(found: Any) -> tuple[bool, str]:
         raise BrokerUnavailable("no broker")
@@ -227,6 +244,7 @@ async def test_a_broker_that_is_away_leaves_the_model_for_later() -> None:
     with pytest.raises(asyncio.CancelledError):
         await retrain(Schedule(every_s=7_200), world.steps(publish=away), None, world.told.append)
     assert world.told[1]["code"] == "BROKER_UNAVAILABLE"
+    assert f"pml model promote {FIRST}" in world.told[1]["message"]
 
 
 async def test_without_a_principal_a_model_only_lies_there(tmp_path: Path) -> None:

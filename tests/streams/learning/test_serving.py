@@ -10,9 +10,10 @@ import pytest
 import structlog
 
 from pml.processors.discovery.library import Library
+from pml.processors.learning import argument_sources, holdings
 from pml.processors.learning.known_sessions import KnownSession, as_sequences, learned_sources
 from pml.processors.learning.model import NextModel, fitted
-from pml.processors.learning.scene import Past
+from pml.processors.learning.scene import Past, Taken, taken_apart
 from pml.processors.memory.embedding import HashedNgrams
 from pml.schemas.catalog import Capability, CatalogRecord, Edge, EdgeField, ServerTools, Tool
 from pml.schemas.prediction import PastElement, Predicted, PredictRequest
@@ -100,6 +101,23 @@ def test_a_field_that_came_makes_the_next_call_feasible(model: NextModel) -> Non
     assert found.confidence > 0.5
 
 
+def test_the_past_is_taken_apart_once_for_all_that_is_asked(
+    model: NextModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[Past] = []
+
+    def counted(element: Past) -> Taken:
+        taken.append(element)
+        return taken_apart(element)
+
+    for room in (argument_sources, holdings):
+        monkeypatch.setattr(room, "taken_apart", counted)
+    request = PredictRequest(history=("files:list",), past=(LISTED,))
+    found = answered(library(PATH), "local", request, Served(model)).candidates
+    assert {each.name for each in found if each.tasks} == {"files:list", "files:read"}
+    assert [each.name for each in taken] == ["files:list"]
+
+
 def test_without_it_the_call_that_gave_it_before_would_have_to_be_made(model: NextModel) -> None:
     found = read_next(library(PATH), Served(model), NOTHING)
     assert found.feasibility is not None
@@ -180,6 +198,24 @@ def test_what_was_counted_answers_while_it_is_counted_anew(
         now_s[0] += 700
     assert [each.confidence > 0.5 for each in told] == [True]
     assert held[0] is not held[1]
+
+
+def test_what_was_counted_is_ready_while_it_is_due_and_by_whoever_asks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: NextModel
+) -> None:
+    """Also where the promoted model cannot serve: it is tried again beside the questions."""
+    serves = counting(monkeypatch, tmp_path, lambda: None)
+    other = promoted(tmp_path, model, "bob")
+    for known in (Known("local", None, {}), Known("local", other, {})):
+        now_s = [1_000.0]
+        monkeypatch.setattr("pml.streams.learning.counted_runs.time.monotonic", lambda at_s=now_s: at_s[0])
+        assert serves.ready(known) is None or known.promoted is None
+        found = serves.served(known, HashedNgrams())
+        assert found is not None
+        for after_s, due in ((0, False), (700, True)):
+            now_s[0] += after_s
+            assert serves.ready(known) is found
+            assert serves.due(known, found) is due
 
 
 def promoted(folder: Path, model: NextModel, tenant: str) -> str:

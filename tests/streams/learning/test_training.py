@@ -13,6 +13,7 @@ import pytest
 
 from pml.processors.discovery.library import Library
 from pml.processors.learning.argument_sources import ArgumentSources
+from pml.processors.learning.call_success import fit_calls, judge_calls
 from pml.processors.learning.known_sessions import KnownSession
 from pml.processors.learning.learners import ATTENTIVE, BASELINES, LEARNERS, USUAL
 from pml.processors.learning.model import fitted
@@ -154,6 +155,26 @@ def test_arguments_that_say_nothing_do_not_count(tmp_path: Path) -> None:
     assert trained.model.succeeds("files:read", None) == 1
 
 
+def test_skipped_tasks_say_nothing_of_how_a_call_ends(tmp_path: Path) -> None:
+    """Half of the tasks are skipped; calls succeed as often whatever their arguments look like."""
+    drawn = np.random.default_rng(5)
+    skipped = drawn.permutation(np.arange(240) % 2 == 0)
+    tasks = {
+        "call_pattern_words": np.array(["", *PATTERNS]),
+        "call_pattern": np.where(skipped, 0, drawn.integers(1, 3, 240)).astype("<i4"),
+        "call_success": (~skipped & (drawn.random(240) < 0.9)).astype("|u1"),
+    }
+    sessions = from_file(write_export(tmp_path / "t.npz", sessions=60, **tasks), Known(), "local").sessions
+    assert sessions.calls is not None
+    judged = judge_calls(sessions.calls, sessions.traces.groups, seed=1)
+    assert judged is not None
+    report = judged.report(1)
+    assert (report["calls"], report["used"]) == (120, False)
+    assert report["learners"]["with arguments"]["auc"] < 0.7
+    likely = fit_calls(sessions.calls).probabilities(["new:tool"], [None])
+    assert likely[0] == pytest.approx(0.9, abs=0.15)
+
+
 def test_the_hash_of_the_data_covers_all_that_training_sees(tmp_path: Path) -> None:
     words = {"request": np.zeros(120, dtype="<i4"), "request_words": np.array(["send it"])}
     others: list[dict[str, np.ndarray]] = [
@@ -185,7 +206,7 @@ class Always:
     sources: dict[str, str] = field(default_factory=dict)
     known: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(seen={}))
 
-    def guesses(self, *_: object) -> list[Always]:
+    def guesses_after(self, *_: object) -> list[Always]:
         return [self]
 
 

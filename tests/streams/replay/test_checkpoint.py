@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pml.schemas.errors import ConfigurationError
 from pml.streams.replay.checkpoint import Checkpoint
 from pml.streams.replay.play import ReplayReport, merged
 from pml.streams.replay.report import Comparison, Place
@@ -53,6 +56,63 @@ def test_a_line_added_after_one_that_was_cut_off_counts(tmp_path: Path) -> None:
         file.write(b'{"partition":4,"ev')
     checkpoint.add(7, report(7, 4))
     assert [*checkpoint.done()] == [3, 7]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"5",
+        b"[]",
+        b'{"partition":7}',
+        b'{"partition":null,"events":1,"offsets":{},"comparisons":[]}',
+        b'{"partition":7,"events":1,"offsets":[],"comparisons":[]}',
+        b'{"partition":7,"events":1,"offsets":{},"comparisons":[{"projection":"log","of_later":1,"first":null}]}',
+        b'{"partition":7,"events":1,"offsets":{},"comparisons":[{"projection":"log"}]}',
+        b'{"partition":7,"events":1,"offsets":{},"comparisons":[{"projection":"log","first":{"at":1}}]}',
+    ],
+)
+def test_a_line_of_another_shape_was_not_done(line: bytes, tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path / "a.jsonl")
+    checkpoint.begin()
+    checkpoint.add(3, report(3, 10))
+    with checkpoint.file.open("ab") as file:
+        file.write(line + b"\n")
+    assert [*checkpoint.done()] == [3]
+    assert checkpoint.kept == 1
+
+
+def test_a_folder_that_cannot_be_used_is_said_before_anything_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a file").touch()
+    checkpoint = Checkpoint.of(Settings.load(data_dir=tmp_path / "a file" / "data"), Selection(KAFKA))
+    with pytest.raises(ConfigurationError, match="cannot be written"):
+        checkpoint.begin()
+    with pytest.raises(ConfigurationError, match="leave --resume out"):
+        checkpoint.done()
+
+
+def test_a_disk_that_is_full_is_told_once_and_ends_no_replay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    checkpoint = Checkpoint(tmp_path / "a.jsonl", told.append)
+    checkpoint.begin()
+    checkpoint.add(3, report(3, 10))
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("pml.streams.replay.checkpoint.os.fsync", full)
+        for partition in (7, 8):
+            checkpoint.add(partition, report(partition, 4))
+        patched.setattr(Path, "unlink", full)
+        checkpoint.remove()
+    assert checkpoint.kept == 1
+    assert ["any more (No space left" in told[0], "cannot be removed" in told[1], len(told)] == [
+        True,
+        True,
+        2,
+    ]
 
 
 def test_a_new_replay_begins_anew(tmp_path: Path) -> None:

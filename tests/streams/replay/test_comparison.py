@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import orjson
 import pytest
 
+from pml.clickhouse.expiry import NEVER
 from pml.clickhouse.rows import EVENT_COLUMNS, event_fields, event_row
 from pml.processors.speculation.metrics import Totals, encode_totals, observe
 from pml.processors.workflow import Session, definition_record, evolve
@@ -75,11 +77,17 @@ def rows_of(found: list[Event]) -> list[tuple[Any, ...]]:
     return [event_row(entry.partition, entry.fields) for entry in entries(found)]
 
 
-def compare_rows(found: list[Event], rows: list[tuple[Any, ...]], committed: int = 100) -> RowsReplay:
+def compare_rows(
+    found: list[Event],
+    rows: list[tuple[Any, ...]],
+    committed: int = 100,
+    expired_before: datetime = NEVER,
+) -> RowsReplay:
     at = EVENT_COLUMNS.index("log_offset")
     replay = RowsReplay(
         lambda number, first, last: [row for row in rows if row[0] == number and first <= row[at] <= last],
         {PARTITION: committed},
+        lambda: expired_before,
     )
     for entry in entries(found):
         if replay.fold(entry):
@@ -203,6 +211,15 @@ def test_what_a_line_has_besides_is_compared_too() -> None:
     assert entry.fields["data"]["added"] == 1
 
 
+def test_of_a_source_that_begins_late_a_gap_in_what_began_in_it_is_a_difference() -> None:
+    for begins, told in ((FIRST, (1, 0)), (FIRST + 1, (0, 1))):
+        replay = SessionsReplay({}, begins=begins)
+        for entry in entries(events(*RUN)[1:]):
+            replay.fold(entry)
+        replay.finish()
+        assert (replay.comparison.differences, len(replay.comparison.notes)) == told
+
+
 def test_states_that_find_no_room_are_told() -> None:
     replay = SessionsReplay({}, states_kept=0)
     for entry in entries(events(*RUN)):
@@ -249,6 +266,15 @@ def test_metrics_that_are_further_than_the_source_are_not_compared() -> None:
     assert comparison.notes
 
 
+def test_metrics_whose_first_events_have_expired_are_not_compared() -> None:
+    replay = AccountsReplay({PARTITION: accounts(FIRST + 3)}, lost=True)
+    replay.finish({PARTITION: FIRST + 4})
+    assert replay.comparison.verdict == "not compared"
+    assert replay.comparison.notes == [
+        "1 partitions are not compared: their first events have expired in the store"
+    ]
+
+
 def test_rows_are_the_same() -> None:
     replay = compare_rows(events(*RUN), rows_of(events(*RUN)))
     assert (replay.comparison.verdict, replay.comparison.compared) == ("same", len(RUN))
@@ -270,6 +296,17 @@ def test_a_missing_row_is_a_difference_only_where_the_sink_has_been() -> None:
         0,
         ["1 events are not in the store yet; the sink is behind"],
     )
+
+
+def test_a_missing_row_is_a_difference_only_where_its_event_cannot_have_expired() -> None:
+    found = events(*RUN)
+    before = datetime.fromisoformat(found[2].occurred_at)
+    comparison = compare_rows(found, [], expired_before=before).comparison
+    assert comparison.notes == ["2 events have expired in the store"]
+    assert comparison.first is not None
+    assert (comparison.differences, comparison.first.offset) == (2, FIRST + 2)
+    kept = compare_rows(found, rows_of(found), expired_before=before).comparison
+    assert (kept.verdict, kept.compared, kept.notes) == ("same", len(RUN), [])
 
 
 def test_a_row_that_the_log_has_not_is_a_difference() -> None:

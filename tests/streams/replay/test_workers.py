@@ -12,10 +12,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from pml.streams.cli.exits import USAGE, exit_code
 from pml.streams.replay.parts import Live, Part
 from pml.streams.replay.play import ReplayReport
 from pml.streams.replay.selection import KAFKA, Selection
-from pml.streams.replay.workers import Hearers, processors, replay_parts, workers_for
+from pml.streams.replay.workers import Hearers, ReplayWorkerLost, processors, replay_parts, workers_for
 from pml.streams.settings import Settings
 from tests.fixtures.patience import PATIENCE_S
 
@@ -68,6 +69,24 @@ async def test_none_is_left_of_a_replay_that_is_given_up(tmp_path: Path) -> None
             await asyncio.wait_for(replaying, PATIENCE_S)
         connection.close()
     assert [process for process in began if _works(process)] == []
+
+
+async def test_a_process_that_is_ended_from_outside_is_said(tmp_path: Path) -> None:
+    """With an exit code of its own: 1 would read as a difference."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        settings = Settings.load(data_dir=tmp_path, kafka={"bootstrap_servers": address})
+        hearers = Hearers(lambda *_: None, lambda _: None)
+        before = {*psutil.Process().children(recursive=True)}
+        replaying = asyncio.create_task(replay_parts(settings, Selection(KAFKA), parts(1, 1, 1), 2, hearers))
+        silent.settimeout(PATIENCE_S)
+        connection, _ = await asyncio.to_thread(silent.accept)
+        began = {*psutil.Process().children(recursive=True)} - before
+        next(process for process in began if _works(process)).kill()
+        with pytest.raises(ReplayWorkerLost, match="--workers 1") as lost:
+            await asyncio.wait_for(replaying, PATIENCE_S)
+        connection.close()
+    assert exit_code(lost.value) == USAGE
 
 
 def _works(process: psutil.Process) -> bool:
