@@ -286,10 +286,12 @@ def _record(folder: Path, part: Play) -> None:
 def _trained(settings: Settings, play: Play, known: Known, learner: str | None = None) -> Trained:
     """What `pml train` makes of sessions and the catalog; nearly none are kept aside: others are played.
 
+    It judges by the groups of the data set, as `pml train --data` does: what is played is of others.
     `learner`: the baseline that serves, None: the best of all learners.
     """
+    sessions = as_sequences(play.learned_of, known.texts)
     source = Source(
-        replace(as_sequences(play.learned_of, known.texts), listed=known.listed),
+        replace(sessions, traces=replace(sessions.traces, groups=play.groups), listed=known.listed),
         {"from": "benchmark"},
         play.learned_of,
         known.schemas,

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from benchmarks.end_to_end.clock import Call, key_of
 from benchmarks.end_to_end.foreseen import SERVER, Recorded
@@ -60,6 +61,9 @@ class Session:
 class Play:
     """What is played: sessions, whether a tool only reads, what tools take and say of themselves, and what
     the model learns of.
+
+    `groups` int64: which of these sessions are kept on one side, as the data set says; those that are played
+    are of other groups.
     """
 
     sessions: Sequence[Session]
@@ -67,6 +71,7 @@ class Play:
     schemas: dict[str, Any]
     descriptions: dict[str, str]
     learned_of: Sequence[KnownSession]
+    groups: NDArray[np.int64]
     seed: int
 
     @property
@@ -103,7 +108,8 @@ def play_of(folder: Path, name: str, seed: int, most: int, number: int = 0) -> P
     data = argument_set(folder, name)
     told = list(rows_of(folder / WAYS[name].folder, "tools.jsonl"))
     known = Recorded(data, {tool["tool_id"]: tool.get("read_only") for tool in told}, seed)
-    fold = folds(recorded(folder, WAYS[name].folder).sessions.traces.groups, FOLDS, seed)
+    groups = recorded(folder, WAYS[name].folder).sessions.traces.groups
+    fold = folds(groups, FOLDS, seed)
     tools = {each.name for past in data.sessions for each in past} | data.schemas.keys()
     rows = np.random.default_rng(seed).permutation(np.flatnonzero(fold == number)).tolist()
     sessions = (_session(known, row) for row in rows if _complete(known, row))
@@ -113,6 +119,7 @@ def play_of(folder: Path, name: str, seed: int, most: int, number: int = 0) -> P
         schemas={tool: data.schemas.get(tool) for tool in sorted(tools)},
         descriptions={tool["tool_id"]: tool.get("description") or "" for tool in told},
         learned_of=[_known(known, row) for row in np.flatnonzero(fold != number).tolist()],
+        groups=groups[fold != number],
         seed=seed,
     )
 
@@ -137,8 +144,8 @@ def _complete(known: Recorded, row: int) -> bool:
 
 
 def _known(known: Recorded, row: int) -> KnownSession:
-    """A session as ClickHouse would tell it: what ran were tools of a server."""
-    made = [replace(each, name=f"{SERVER}:{each.name}") for each in known.made(row)]
+    """A session as ClickHouse would tell it: what ran were tools of a server, which gave objects."""
+    made = [replace(each, name=f"{SERVER}:{each.name}", result=given(each)) for each in known.made(row)]
     *texts, end = _texts(known, row)
     return KnownSession(tuple(made), ("", *texts[1:]), row, (f"s{row}", 0), end)
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -83,7 +84,15 @@ def fold(ranker_s: float, learner: str, threshold: float) -> Fold:
     """One session: ten seconds unless somebody predicts, eight at best."""
     made = tuple(Past(name, {}, None) for name in ("look_up", "list_all", "send"))
     session = Session("s1", made, (1.0, 2.0, 3.0), ("", "", ""))
-    play = Play([session], {"look_up": True, "list_all": True, "send": False}, {}, {}, [], 1)
+    play = Play(
+        [session],
+        {"look_up": True, "list_all": True, "send": False},
+        {},
+        {},
+        [],
+        np.zeros(0, dtype=np.int64),
+        1,
+    )
     sides = {"baseline": Account(10.0), "ranker": Account(ranker_s, 2, 1, 1.5, 0.3)}
     return Fold(
         play,

@@ -46,6 +46,20 @@ def test_sessions_are_played_that_the_model_does_not_know(play: Play) -> None:
         assert all(1 <= call.thought_s <= 3 for call in play.calls(session))
 
 
+def test_what_is_learned_of_is_what_is_asked_about(tmp_path: Path) -> None:
+    """A server gives objects, so a model learns of objects; what the set keeps together is of one group."""
+    rows = [row(number, TOOLS, intent="plan", main=f"m{number % 12}") for number in range(24)]
+    for number, each in enumerate(rows):
+        each["tasks"][0]["arguments"] = {"x": {"type": "literal", "value": number}}
+        each["tasks"][0]["output"] = "found"
+    written(tmp_path, "toollinkos", rows, TOOLS)
+    play = play_of(tmp_path, "toollinkos", 1, 10)
+    assert [each.elements[0].result for each in play.learned_of] == [{"value": "found"}] * len(play.groups)
+    mains = [int(each.name[0][1:]) % 12 for each in play.learned_of]
+    pairs = set(zip(mains, play.groups.tolist(), strict=True))
+    assert 1 < len(pairs) == len({*mains}) == len({*play.groups.tolist()}) < 12
+
+
 def test_each_fold_is_played_by_itself(tmp_path: Path, play: Play) -> None:
     plays = [play_of(tmp_path, "nestful", 1, 20, number) for number in range(FOLDS)]
     names = [{session.name for session in each.sessions} for each in plays]
