@@ -115,19 +115,21 @@ class Answer:
 class Store:
     """A ClickHouse and a database in it. Close it, or use it in a `with`."""
 
-    def __init__(self, address: Address, answer_timeout_s: int = ANSWER_TIMEOUT_S) -> None:
+    def __init__(self, address: Address, answer_timeout_s: int | None = None) -> None:
         self.address = address
         self._answer_timeout_s = answer_timeout_s
-        self._client = _connected(address, answer_timeout_s)
+        self._client = _connected(address, answer_timeout_s or ANSWER_TIMEOUT_S)
         self._patient: dict[int, Client] = {}
         self._connecting = threading.Lock()
         self._types: dict[tuple[str, tuple[str, ...]], Sequence[ClickHouseType]] = {}
 
     @classmethod
-    def connect(
-        cls, url: str, database: str | None = None, *, answer_timeout_s: int = ANSWER_TIMEOUT_S
-    ) -> Store:
+    def connect(cls, url: str, database: str | None = None, *, answer_timeout_s: int | None = None) -> Store:
         """A store that answers. The database need not exist yet.
+
+        Args:
+            answer_timeout_s: nobody waits longer, whatever it is asked; None: a query is given as long as it
+                may take, all else a minute.
 
         Raises:
             StoreUnavailable: it does not answer within `CONNECT_TIMEOUT_S`.
@@ -228,7 +230,7 @@ class Store:
     def _waiting_for(self, limits: Limits) -> Client:
         """One that waits as long as a query may take: the embedded engine says nothing before its result."""
         needed_s = math.ceil(limits.time_s) + PATIENCE_S
-        if needed_s <= self._answer_timeout_s:
+        if self._answer_timeout_s is not None or needed_s <= ANSWER_TIMEOUT_S:
             return self._client
         with self._connecting:
             if needed_s not in self._patient:

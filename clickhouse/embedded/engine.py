@@ -77,8 +77,8 @@ class Engine:
         """
         connection = call(lambda: _chdb.connect(self._folder), self.version)
         try:
-            self._prepare(connection, query)
-            return self._begin(connection, query)
+            only_reads = self._prepare(connection, query)
+            return self._begin(connection, query, only_reads)
         except BaseException:
             connection.close()
             raise
@@ -87,43 +87,47 @@ class Engine:
         """Let go of the folder."""
         self._root.close()
 
-    def _prepare(self, connection: Any, query: Query) -> None:
-        self._refuse_outfile_and_batches(connection, query.statement)
+    def _prepare(self, connection: Any, query: Query) -> bool:
+        """Whether its statement only reads."""
+        found = self._classified(connection, query.statement)
         if query.database:
             use = f"USE {quoted(query.database, '`')}"
             call(lambda: connection.query(use), self.version)
         settings = self._set_statement({**DEFAULT_SETTINGS, **query.settings})
         call(lambda: connection.query(settings), self.version)
+        return bool(found == _chdb.query_class.READ_ONLY)
 
-    def _begin(self, connection: Any, query: Query) -> Execution:
+    def _begin(self, connection: Any, query: Query, only_reads: bool) -> Execution:
         statement = query.statement
         if statement.data_format is not None:
             return Insert(connection, self.version, statement, self._incoming / uuid.uuid4().hex)
-        if statement.kind not in ("SELECT", "WITH"):
+        if not only_reads or statement.kind not in ("SELECT", "WITH"):
             return Whole(connection, self.version, statement.sql, query.output_format)
         # What only reads nobody needs once its client has gone. The engine names queries by itself, and tells
-        # only the text of one that runs.
-        mark = uuid.uuid4().hex
+        # of one that runs how its text begins.
+        mark = f"/* {uuid.uuid4().hex} */"
         kind = Stream if query.output_format in STREAMED_FORMATS else Whole
-        sql = b"%s\n/* %s */" % (statement.sql, mark.encode())
+        sql = mark.encode() + statement.sql
         return kind(connection, self.version, sql, query.output_format, lambda: self._kill(mark))
 
     def _kill(self, mark: str) -> None:
         connection = call(lambda: _chdb.connect(self._folder), self.version)
         try:
-            found = f"KILL QUERY WHERE endsWith(query, '/* {mark} */') ASYNC"
+            found = f"KILL QUERY WHERE startsWith(query, {quoted(mark)}) ASYNC"
             call(lambda: connection.query(found), self.version)
         finally:
             connection.close()
 
-    def _refuse_outfile_and_batches(self, connection: Any, statement: Statement) -> None:
-        """A server does neither over HTTP; the engine would write the file, even where `readonly` is set."""
+    def _classified(self, connection: Any, statement: Statement) -> Any:
+        """The class of a statement that a server would take over HTTP: one alone, which writes no file. The
+        engine would write it, even where `readonly` is set."""
         found = connection.classify_query(statement.sql)
         if found["statement_count"] > 1:
             raise ClickHouseError(SYNTAX_ERROR, "Multi-statements are not allowed.", self.version)
         control = found["query_class"] == _chdb.query_class.CONTROL
         if control and statement.gives_result and statement.kind != "KILL":
             raise ClickHouseError(INTO_OUTFILE_NOT_ALLOWED, "INTO OUTFILE is not allowed.", self.version)
+        return found["query_class"]
 
     def _set_statement(self, settings: Mapping[str, str]) -> str:
         """All at once, so that `readonly` among them holds for what follows and not for the others."""

@@ -243,9 +243,12 @@ class _Next:
         first = {key: made[0] for key, made in calls.items()}
         return cls(run.ended_ms, gap_ms, calls, first, following is None)
 
+    def comes_first(self, call: _Begun) -> bool:
+        """Whether the run makes this call itself before it could begin: then nobody begins it."""
+        return call.start_ms >= self.gap_ms and call.key in self.first
+
     def taken(self, call: _Begun) -> PlayedCall | None:
-        """The real call that would have been served, and nobody else is. What runs still is joined; what
-        begins only when the run itself asks for it serves nobody."""
+        """The real call that would have been served, and nobody else is. What runs still is joined."""
         waiting, age_ms = self.calls.get(call.key), self.gap_ms - call.start_ms
         if not waiting or age_ms <= 0 or (age_ms >= call.ttl_ms and age_ms >= waiting[0].tool_ms):
             return None
@@ -418,7 +421,7 @@ class _Session:
         progress, later = _Progress(), dict[Key, float]()
         for node in nodes:
             call = first.get(node.id) or self._ready(graph, node, progress)
-            if call is None:
+            if call is None or coming.comes_first(call):
                 continue
             if node.id in first or not (call.key in known or call.key in later):
                 if node.id not in first and not self._has_room(most, len(later)):

@@ -40,15 +40,15 @@ class Anew:
         most: so many tenants wait at once; another one's next question asks again.
     """
 
-    def __init__(self, make: Callable[[Known], Awaitable[None]], most: int) -> None:
+    def __init__(self, make: Callable[[str], Awaitable[None]], most: int) -> None:
         self._make, self._most = make, most
-        self._waiting: dict[str, Known] = {}
+        self._waiting: dict[str, None] = {}
         self._making: asyncio.Task[None] | None = None
 
-    def begin(self, known: Known) -> None:
+    def begin(self, tenant: str) -> None:
         """Make it as soon as it is its turn, once however often it is asked for until then."""
         if len(self._waiting) < self._most:
-            self._waiting.setdefault(known.tenant, known)
+            self._waiting.setdefault(tenant)
         if self._making is None:
             self._making = asyncio.create_task(self._run())
 
@@ -60,20 +60,20 @@ class Anew:
     async def _run(self) -> None:
         try:
             while self._waiting:
-                known = next(iter(self._waiting.values()))
-                await self._made(known)
-                del self._waiting[known.tenant]
+                tenant = next(iter(self._waiting))
+                await self._made(tenant)
+                del self._waiting[tenant]
         finally:
             self._making = None
 
-    async def _made(self, known: Known) -> None:
+    async def _made(self, tenant: str) -> None:
         try:
-            await self._make(known)
+            await self._make(tenant)
         except PMLError as error:
-            log.warning("what predicts could not be made anew", tenant=known.tenant, reason=error.message)
+            log.warning("what predicts could not be made anew", tenant=tenant, reason=error.message)
         except Exception:
             # What is at hand answers on, whatever it was.
-            log.exception("what predicts could not be made anew: a defect of PML", tenant=known.tenant)
+            log.exception("what predicts could not be made anew: a defect of PML", tenant=tenant)
 
 
 class Predict:
@@ -140,7 +140,7 @@ class Predict:
         if served is None:
             served = await self._in_thread(partial(serving.served, found, embedding))
         elif serving.due(found, served):
-            self._anew.begin(found)
+            self._anew.begin(tenant)
         if served is None:
             raise NothingKnown("no model was trained, and no session has gone on yet; see: pml train")
         answer = await self._finder.look(lambda library: answered(library, tenant, request, served))
@@ -151,9 +151,14 @@ class Predict:
         self._anew.close()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def _made_anew(self, known: Known) -> None:
+    async def _made_anew(self, tenant: str) -> None:
+        """Whatever it was asked for: another model may have been promoted while others had their turn."""
         serving = await self._in_thread(self._imported)
-        await self._in_thread(partial(serving.served, known, await self._finder.embedding()))
+        from pml.streams.learning.serving import known_of
+
+        embedding = await self._finder.embedding()
+        found = await self._finder.look(lambda library: known_of(library, tenant))
+        await self._in_thread(partial(serving.served, found, embedding))
 
     async def _in_thread(self, work: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)

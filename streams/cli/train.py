@@ -350,7 +350,7 @@ def _trained(settings: Settings, asked: _Asked, *, with_catalog: bool) -> _Made:
         trained = train(source, embedding, settings.models_folder, wish, phases)
         with _noting(not_done, "priorities"):
             _write_priorities(settings, source, phases)
-        if source.values:
+        if source.values and trained.held_out:
             with _noting(not_done, "backtest"):
                 found = _backtested(settings, trained, asked.span, embedding, phases)
     return _Made(trained.manifest, found, not_done)

@@ -17,12 +17,13 @@ def check_writable(path: Path) -> None:
     Raises:
         ConfigurationError: it could not.
     """
-    was_there = path.exists()
     try:
-        with path.open("ab"):
+        place = path.resolve()  # a link stays, whether there is something behind it or not yet
+        was_there = place.exists()
+        with place.open("ab"):
             pass
         if not was_there:
-            path.unlink()
+            place.unlink()
     except OSError as error:
         raise _unwritable(path, error) from None
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pml.clickhouse import client
 from pml.clickhouse.client import CONNECT_TIMEOUT_S, Limits, Store, probe
 from pml.schemas.errors import ConfigurationError, QueryError, StoreUnavailable
 from tests.fixtures.store import start_embedded
@@ -194,9 +195,20 @@ def test_a_connection_that_breaks_in_an_answer_is_a_store_that_is_away(tmp_path:
         read_on(store)
 
 
-def test_a_query_may_take_the_time_that_it_is_allowed(clickhouse_url: str) -> None:
+def test_nobody_waits_longer_than_they_said(clickhouse_url: str) -> None:
+    with (
+        Store.connect(clickhouse_url, "default", answer_timeout_s=1) as store,
+        pytest.raises(StoreUnavailable, match="does not answer"),
+    ):
+        store.query("SELECT sleep(3)", limits=Limits(time_s=60))
+
+
+def test_a_query_may_take_the_time_that_it_is_allowed(
+    clickhouse_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     slow, endless = "SELECT sleep(2)", "SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(number)"
-    with Store.connect(clickhouse_url, "default", answer_timeout_s=1) as store:
+    monkeypatch.setattr(client, "ANSWER_TIMEOUT_S", 1)
+    with Store.connect(clickhouse_url, "default") as store:
         with pytest.raises(StoreUnavailable):
             store.command(slow)
         assert store.query(slow, limits=Limits(time_s=60)).rows == [[0]]

@@ -125,11 +125,22 @@ def test_a_reader_that_leaves_frees_its_place(call: Caller) -> None:
 
 
 def test_a_client_that_gives_up_frees_the_place_of_a_query_without_an_end(call: Caller) -> None:
-    """They give no first block: each must be killed for the others to run."""
+    """They give no first block: each must be killed for the others to run, however its text ends."""
     busy = "SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number))"
-    endless = urlencode({"query": busy})
-    for _ in range(MAX_RUNNING + 2):
+    ends = ("", ";", "; -- enough", f" -- {'long' * 30_000}", " SETTINGS max_threads = 1 FORMAT CSV")
+    for number in range(MAX_RUNNING + len(ends)):
+        body = (busy + ends[number % len(ends)]).encode()
         with pytest.raises(urllib3.exceptions.ReadTimeoutError):
-            call.pool.request("GET", f"{call.base}/?{endless}", headers=call.login, timeout=0.5)
-    running = b"SELECT count() FROM system.processes WHERE startsWith(query, 'SELECT count() FROM numbers')"
+            call.pool.request("POST", call.base, body=body, headers=call.login, timeout=0.5)
+    running = (
+        b"SELECT count() FROM system.processes WHERE position(query, 'FROM numbers(1000') BETWEEN 1 AND 80"
+    )
     wait_until(lambda: call(running).data == b"0\n", "what nobody waits for goes on")
+
+
+def test_what_writes_goes_on_though_its_client_has_gone(call: Caller) -> None:
+    call(b"CREATE TABLE slow (x UInt64) ENGINE = MergeTree ORDER BY x")
+    writes = b"WITH 1 AS x INSERT INTO slow SELECT x + sleepEachRow(0.2) FROM numbers(8)"
+    with pytest.raises(urllib3.exceptions.ReadTimeoutError):
+        call.pool.request("POST", call.base, body=writes, headers=call.login, timeout=0.3)
+    wait_until(lambda: call(b"SELECT count() FROM slow").data == b"8\n", "a write was given up half-way")

@@ -127,6 +127,26 @@ async def test_what_was_counted_answers_while_it_is_counted_anew_once(
     predict.close()
 
 
+async def test_a_model_that_was_promoted_meanwhile_is_not_counted_away(
+    tmp_path: Path, busy: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another tenant's count holds the thread up; when it is this one's turn, a model serves it."""
+    predict, reading = predicting(tmp_path), Reading(monkeypatch, busy)
+    reading.reads = -1
+    for tenant in ("ann", "bob"):
+        await asked(predict, tenant)
+    assert reading.reads == 1
+    for tenant in ("ann", "bob"):
+        assert await asked(predict, tenant) == ""
+    await until(lambda: reading.reads == 2)
+    model_id = predict._finder.promote(predict._settings.models_folder, "bob")
+    busy.set()
+    await until(lambda: predict._anew._making is None)
+    assert reading.reads == 2
+    assert await asked(predict, "bob") == model_id
+    predict.close()
+
+
 async def test_a_defect_of_counting_anew_is_logged_and_what_was_counted_answers_on(
     tmp_path: Path, busy: Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,20 +168,20 @@ async def test_so_many_wait_to_be_made_anew_one_after_the_other_until_it_is_clos
     made: list[str] = []
     goes_on = asyncio.Event()
 
-    async def make(known: Known) -> None:
-        made.append(known.tenant)
+    async def make(tenant: str) -> None:
+        made.append(tenant)
         await goes_on.wait()
 
     anew = Anew(make, most=2)
     for tenant in ("ann", "bob", "ann", "cay"):
-        anew.begin(Known(tenant, None, {}))
+        anew.begin(tenant)
     await until(lambda: made == ["ann"])
     goes_on.set()
     await until(lambda: anew._making is None)
     assert made == ["ann", "bob"]
     goes_on.clear()
     for tenant in ("cay", "dan"):
-        anew.begin(Known(tenant, None, {}))
+        anew.begin(tenant)
     await until(lambda: made[2:] == ["cay"])
     anew.close()
     await until(lambda: anew._making is None)

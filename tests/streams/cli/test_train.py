@@ -163,6 +163,8 @@ def test_a_store_that_is_away_at_the_end_leaves_the_model_to_a_person(
     assert "could not be played: no store" in read.stderr
     assert "backtest" not in read.stdout
     assert orjson.loads(pml("train", *options, "--promote", "--json").stdout)["promoted"] is True
+    whole = orjson.loads(pml("train", "--learner", "popularity", "--test", "0", "--json").stdout)
+    assert (whole["promoted"], {*whole["not_done"]}) == (True, {"priorities"}), "there was nothing to play"
 
     monkeypatch.setattr("pml.streams.learning.promotion.promote", gone)
     refused = pml("train", *options, "--promote", "--json")
@@ -187,6 +189,11 @@ def test_to_find_out_whether_a_file_can_be_written_leaves_it(before: bytes | Non
     if before is not None:
         place.write_bytes(before)
     check_writable(place)
+    assert (place.read_bytes() if place.exists() else None) == before
+    link = tmp_path / "latest.png"
+    link.symlink_to(place)
+    check_writable(link)
+    assert link.is_symlink()
     assert (place.read_bytes() if place.exists() else None) == before
 
 
