@@ -146,8 +146,8 @@ def _complete(known: Recorded, row: int) -> bool:
 def _known(known: Recorded, row: int) -> KnownSession:
     """A session as ClickHouse would tell it: what ran were tools of a server, which gave objects."""
     made = [replace(each, name=f"{SERVER}:{each.name}", result=given(each)) for each in known.made(row)]
-    *texts, end = _texts(known, row)
-    return KnownSession(tuple(made), ("", *texts[1:]), row, (f"s{row}", 0), end)
+    told = _texts(known, row)[1:]
+    return KnownSession(tuple(made), (told[0], *told[:-1]), row, (f"s{row}", 0), told[-1])
 
 
 def _agree(known: dict[bytes, bytes], own: dict[bytes, bytes]) -> bool:

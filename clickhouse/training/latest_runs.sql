@@ -5,6 +5,7 @@
 --           more contexts and results are held than theirs.
 -- PREWHERE  Sound although FINAL picks among rows only afterwards: the columns are of the sorting key, which all
 --           versions of a row share. Without it the values of whole granules are read to be thrown away.
+-- wanted    What a client told of the request, and not what the run was for.
 -- tasks     In the order in which they ended; those too that were skipped, which no call was made for. One that
 --           was retried or resolved is there for each of its ends; a resolution, which says nothing of its call,
 --           with that of the end that did not know (`tasks` does the same, but would read all values). The time of
@@ -22,6 +23,7 @@ WITH chosen AS
 SELECT
     r.session_id AS session_id, r.epoch AS epoch, r.capability_id AS capability_id,
     if(q.told = '', r.intent, q.told) AS request,
+    if(q.told = r.intent, '', q.told) AS wanted,
     if(length(r.context) > {value_bytes:UInt32}, '', r.context) AS context,
     t.tasks AS tasks,
     toUnixTimestamp64Micro(r.started_at) AS started_us,

@@ -97,14 +97,15 @@ def _settled(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _session(runs: Sequence[dict[str, Any]]) -> KnownSession:
-    """What is visible before a run is what the one before it told; it ended with its last run that did
-    something, whether that has a name or not, as its columns say (`session_columns.py`)."""
+    """What is visible before a run is what the one before it told, before the first what a client said with
+    it; it ended with its last run that did something, whether that has a name or not, as its columns say
+    (`session_columns.py`)."""
     ended_us = [int(row["ended_us"]) for row in runs if row["tasks"]]
     known = [(element, row) for row in runs if (element := element_of(row)) is not None]
     told = [str(row["request"]) for _, row in known]
     return KnownSession(
         elements=tuple(element for element, _ in known),
-        texts=("", *told[:-1]) if known else (),
+        texts=(str(known[0][1]["wanted"]), *told[:-1]) if known else (),
         ended_ms=ended_us[-1] // 1_000 if ended_us else 0,
         name=(str(runs[0]["session_id"]), int(runs[0]["epoch"])),
         end_text=told[-1] if told else "",

@@ -4,7 +4,8 @@ A session goes on from run to run: its items are what the runs were, in the orde
 of several calls is its capability, a run of one is the tool of that; each went as its run did, and a session
 as the mean of its runs. Visible is, before an item, what a client said with the run before it that the user
 wants, else what that run was for: what the next one is for nobody knows until it begins. After the last it is
-what that one told.
+what that one told. Before the first it is what the client said with it: nobody asks there, but it is learned
+how sessions begin in which this is wanted. What the first run was for would say what it is.
 """
 
 from __future__ import annotations
@@ -136,9 +137,18 @@ def _visible(columns: Columns, runs: Places, offsets: Places) -> tuple[tuple[str
     used, rows = np.unique(said[told], return_inverse=True)
     after = np.full(len(runs), NO_TEXT, dtype=np.int64)
     after[told] = rows
-    before = np.roll(after, 1)
-    before[offsets[:-1]] = NO_TEXT
+    before, first = np.roll(after, 1), offsets[:-1]
+    before[first] = np.where(_client_said(columns, runs[first]), after[first], NO_TEXT)
     return tuple(words[used].tolist()), before, after[offsets[1:] - 1]
+
+
+def _client_said(columns: Columns, runs: Places) -> NDArray[np.bool_]:
+    """Whether the request of a run is a client's, and not what the run was for."""
+    if "request" not in columns:
+        return np.zeros(len(runs), dtype=np.bool_)
+    intents = columns["intent_words"][columns["intent"][runs]]
+    said: NDArray[np.bool_] = columns["request_words"][columns["request"][runs]] != intents
+    return said
 
 
 def _weights(columns: Columns) -> NDArray[np.float64]:

@@ -52,6 +52,20 @@ def test_runs_of_a_session_are_its_elements_with_arguments_and_results(store: St
     assert found.texts == ("", "do run_1", "the whole story")
 
 
+def test_before_the_first_run_is_visible_what_the_client_said_with_it(store: Store) -> None:
+    for number, request in enumerate(("all of it", "do run_1", "")):
+        session = History(f"ses_{number}", 0, 1_000 * number, 1_000 * number)
+        call(session, "run_1", request=request)
+        call(session, "run_2")
+        session.insert(store)
+    found = read_session_values(store, Stretch("local"))
+    assert sorted(each.texts for each in found) == [
+        ("", "do run_1"),
+        ("", "do run_1"),
+        ("all of it", "all of it"),
+    ]
+
+
 def test_it_is_known_when_each_run_ended_and_that_one_without_a_name_was_the_last(store: Store) -> None:
     """By that a session is over, or may go on."""
     session = History()

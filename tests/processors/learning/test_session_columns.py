@@ -152,6 +152,19 @@ def test_what_the_next_run_is_for_is_not_visible_before_it() -> None:
     assert seen(sessions_of({**columns_of(runs), **requests}, {})) == [None, None, None, "all of it"]
 
 
+def test_what_a_client_said_with_the_first_run_is_visible_before_it_and_what_that_was_for_is_not() -> None:
+    plain = dict.fromkeys(("tenant", "epoch", "capability", "success", "exploratory", "group"), 0)
+    runs = [
+        {**plain, "session_id": f"s{number}", "intent": intent, "ended_at_us": place, "calls": [(0, 0)]}
+        for number, intent in enumerate((1, 1, 0))
+        for place in (1, 2)
+    ]
+    words = np.array(["", "all of it", "look"])
+    requests = {"request": np.array([1, 1, 2, 2, 0, 0], dtype="<i4"), "request_words": words}
+    found = seen(sessions_of({**columns_of(runs), **requests}, {}))
+    assert found == ["all of it", "all of it", None, "look", None, None]
+
+
 def seen(found: Sessions) -> list[str | None]:
     """What was visible before each item."""
     return [None if row == NO_TEXT else found.texts[row] for row in found.traces.texts.tolist()]
