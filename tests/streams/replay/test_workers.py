@@ -6,7 +6,8 @@ import asyncio
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import psutil
@@ -52,40 +53,37 @@ async def test_the_largest_part_is_taken_first(monkeypatch: pytest.MonkeyPatch) 
     assert taken == [30, 20, 10]
 
 
-async def test_none_is_left_of_a_replay_that_is_given_up(tmp_path: Path) -> None:
-    """Its broker takes connections and says nothing: without being told, a process would wait for it."""
+@asynccontextmanager
+async def held_up(folder: Path) -> AsyncIterator[tuple[asyncio.Task[None], set[psutil.Process]]]:
+    """A replay whose broker takes connections and says nothing, and the processes that it has begun."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
-        settings = Settings.load(data_dir=tmp_path, kafka={"bootstrap_servers": address})
+        settings = Settings.load(data_dir=folder, kafka={"bootstrap_servers": address})
         hearers = Hearers(lambda *_: None, lambda _: None)
         before = {*psutil.Process().children(recursive=True)}
         replaying = asyncio.create_task(replay_parts(settings, Selection(KAFKA), parts(1, 1, 1), 2, hearers))
         silent.settimeout(PATIENCE_S)
         connection, _ = await asyncio.to_thread(silent.accept)
-        began = {*psutil.Process().children(recursive=True)} - before
+        with connection:
+            yield replaying, {*psutil.Process().children(recursive=True)} - before
+
+
+async def test_none_is_left_of_a_replay_that_is_given_up(tmp_path: Path) -> None:
+    """Without being told, a process would wait for the broker."""
+    async with held_up(tmp_path) as (replaying, began):
         assert began
         replaying.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asyncio.wait_for(replaying, PATIENCE_S)
-        connection.close()
     assert [process for process in began if _works(process)] == []
 
 
 async def test_a_process_that_is_ended_from_outside_is_said(tmp_path: Path) -> None:
     """With an exit code of its own: 1 would read as a difference."""
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = f"127.0.0.1:{silent.getsockname()[1]}"
-        settings = Settings.load(data_dir=tmp_path, kafka={"bootstrap_servers": address})
-        hearers = Hearers(lambda *_: None, lambda _: None)
-        before = {*psutil.Process().children(recursive=True)}
-        replaying = asyncio.create_task(replay_parts(settings, Selection(KAFKA), parts(1, 1, 1), 2, hearers))
-        silent.settimeout(PATIENCE_S)
-        connection, _ = await asyncio.to_thread(silent.accept)
-        began = {*psutil.Process().children(recursive=True)} - before
+    async with held_up(tmp_path) as (replaying, began):
         next(process for process in began if _works(process)).kill()
         with pytest.raises(ReplayWorkerLost, match="--workers 1") as lost:
             await asyncio.wait_for(replaying, PATIENCE_S)
-        connection.close()
     assert exit_code(lost.value) == USAGE
 
 
