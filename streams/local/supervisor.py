@@ -70,6 +70,7 @@ class Supervisor:
         self._workers = [Worker(settings, roles, self._template) for roles in WORKERS]
         self._stores = [service for service in (self._broker, self._store) if service is not None]
         self._parts: dict[str, Part] = {}
+        self._known_servers: ServersFile | None = None
         self.stack = Stack(
             supervisor=ProcessId.own(),
             started_at=to_rfc3339(time.time_ns() // 1_000_000),
@@ -113,6 +114,8 @@ class Supervisor:
             await self._template.start()
         await _together(self._start_one(service) for service in self._stores)
         await _together((ensure_topics(self.settings), asyncio.to_thread(migrate_store, self.settings)))
+        # Before the bridge reads them: what changes from here on it may not know.
+        self._known_servers = self._servers()
         await _together(self._start_one(worker) for worker in self._workers)
 
     async def _start_one(self, service: Service) -> None:
@@ -164,12 +167,11 @@ class Supervisor:
 
     async def _follow_servers(self) -> None:
         """End the bridge when `mcp-servers.yaml` names other servers: it starts again with those."""
-        known = self._servers()
         while True:
             await asyncio.sleep(SERVERS_S)
-            servers = self._servers() or known
-            if servers != known:
-                known = servers
+            servers = self._servers() or self._known_servers
+            if servers != self._known_servers:
+                self._known_servers = servers
                 await asyncio.gather(*(w.stop() for w in self._workers if BRIDGE in w.name.split("+")))
 
     def _servers(self) -> ServersFile | None:

@@ -160,6 +160,23 @@ async def test_other_servers_in_their_file_start_the_bridge_again(
     assert journal.count("start orchestrator") == 1
 
 
+async def test_servers_that_are_named_while_the_bridge_starts_start_it_again(
+    stack_of: Up, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has read the file by then."""
+    monkeypatch.setattr(supervisor, "SERVERS_S", 0.01)
+    journal: list[str] = []
+
+    class Slow(Substitute):
+        async def start(self) -> None:
+            await super().start()
+            stack.settings.mcp_servers.write_text("mcpServers: {a: {command: b}}")
+
+    stack = stack_of(Slow("bridge", journal))
+    await run_until(stack, lambda: journal.count("start bridge") == 2)
+    assert journal.count("start bridge") == 2
+
+
 async def test_a_folder_has_one_supervisor(stack_of: Up, tmp_path: Path) -> None:
     with hold_folder(Settings.load(data_dir=tmp_path)), pytest.raises(AlreadyUp, match="pml status"):
         await stack_of(Substitute("one", [])).run(asyncio.Event())
