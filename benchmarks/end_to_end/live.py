@@ -3,7 +3,8 @@
 Agents call recorded tools through the proxy, thinking before every call, on three stacks on one broker and
 one store: one predicts nothing, one predicts by the best baseline, and one by the model that `pml train` made
 of other sessions. The clock is given what the same models answer to the same questions, by the code that
-serves. Sessions of each fold are played so, on stacks of their own.
+serves. Sessions of each fold are played so, on stacks of their own; before any of them starts, all models
+have learned, and the clock has chosen thresholds.
 """
 
 from __future__ import annotations
@@ -26,16 +27,15 @@ from mcp import Client
 from rich.console import Console
 
 from benchmarks.datasets import VARIABLE, datasets_place
-from benchmarks.end_to_end.clock import Account, Rules, oracle, played, unpredicted
-from benchmarks.end_to_end.foreseen import SERVER
-from benchmarks.end_to_end.live_answers import answers
+from benchmarks.end_to_end.clock import Account, oracle, unpredicted
 from benchmarks.end_to_end.live_log import TYPES, EarlyCalls
 from benchmarks.end_to_end.live_table import Fold, row_of, show
-from benchmarks.end_to_end.measure import SIDES
-from benchmarks.end_to_end.models import RANKER
-from benchmarks.end_to_end.play import Play, Session, given, play_of, server_file
-from benchmarks.end_to_end.sets import ANSWER_S, ASKED_S, SETS
-from benchmarks.end_to_end.thresholds import HALF
+from benchmarks.end_to_end.measure import Held
+from benchmarks.end_to_end.modelled import SESSIONS as MODELLED
+from benchmarks.end_to_end.modelled import measured
+from benchmarks.end_to_end.models import BASELINE, RANKER, SIDES, catalog_of
+from benchmarks.end_to_end.play import SERVER, Play, Session, given, play_of, server_file
+from benchmarks.end_to_end.sets import RULES, SETS, Rehearsal
 from benchmarks.figures import Figure
 from benchmarks.kept_rows import Row, in_order, kept_rows, measured_now
 from benchmarks.learning.ways import WAYS, ways_named
@@ -45,18 +45,13 @@ from benchmarks.proxy import CallFailed, through_pml
 from benchmarks.report import Result
 from benchmarks.stack import beside, with_prefix
 from pml.processors.learning.judging import FOLDS
-from pml.processors.learning.known_sessions import as_sequences
-from pml.processors.learning.learners import BASELINES
 from pml.schemas.errors import PMLError
 from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.schemas.speculation_events import PredictionMade
 from pml.streams.catalog_topic import read_catalog
-from pml.streams.discovery.wordllama_embedding import WordLlamaEmbedding
 from pml.streams.event_consumer import EventConsumer
-from pml.streams.learning.phases import Phases
 from pml.streams.learning.promotion import promote
-from pml.streams.learning.sources import Known, Source, known_from
-from pml.streams.learning.training import Trained, Wish, train
+from pml.streams.learning.sources import known_from
 from pml.streams.local.supervisor import supervised
 from pml.streams.logs import silence_libraries
 from pml.streams.mcp_server.door import CONTEXT_META, REQUEST_META, SESSION_META
@@ -65,27 +60,40 @@ from pml.streams.settings import Settings
 from pml.streams.threshold_overrides import chosen_context, publish_override
 
 NAME = "end_to_end_live"
-MODELLED = "end_to_end"
 WIDE = 150
-BASELINE = SIDES[0]
 NOTHING = "nothing"
-SESSIONS, AT_ONCE, SEED = 120, 6, 1
+SESSIONS, AT_ONCE, SEED = 300, 12, 1
 # Until a question is answered for the first time, until the log has all events.
 ANSWERED_S, TOLD_S = 120.0, 60.0
 POLL_S = 0.2
 FIRST = "warm-up"
+SPAN_ID = "0123456789abcdef"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Side:
-    """A stack that is played on, by a client; what was `trained` predicts, None where nothing does."""
+    """A stack that is played on, by a client."""
 
     settings: Settings
     client: Client
-    trained: Trained | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Staged:
+    """A fold that is to be played on stacks.
+
+    The first of its sessions, what was foreseen of all of them, the threshold of each side, and the folder of
+    the models that learned of the other folds.
+    """
+
+    play: Play
+    held: Held
+    thresholds: Mapping[str, float]
+    models: Path
 
 
 def main(
+    *,
     sets: Annotated[str, typer.Option(help="Only these sets, by name, with commas.")] = "",
     sessions: Annotated[
         int,
@@ -96,8 +104,12 @@ def main(
         typer.Option(
             min=0,
             max=1,
-            help="The confidence at which calls begin; else what `benchmarks.end_to_end` chose on others.",
+            help="The confidence at which calls begin; else what the clock chose on other folds.",
         ),
+    ] = None,
+    models: Annotated[
+        Path | None,
+        typer.Option(help="A folder in which models stay, for another time on the same commit."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of folds, times and learners.")] = SEED,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of the table.")] = False,
@@ -115,11 +127,13 @@ def main(
         raise SystemExit(f"{VARIABLE} names no folder: the data sets are needed")
     others, found = OthersWatch(), dict[str, Row]()
     with planned(NAME, 1, seed) as plan:
-        for number, name in enumerate(names):
-            own = replace(plan, folder=plan.folder / str(number))
-            chosen = _thresholds(name, seed, threshold)
-            row = row_of(_folds(own, folder, name, sessions // FOLDS, chosen))
-            found[name] = measured_now({**_about(name), **row})
+        # To the end, before a stack starts: nothing learns beside what is measured.
+        told = {
+            each.name: each for each, _ in measured(folder, names, plan, others, most=MODELLED, models=models)
+        }
+        for name in names:
+            staged = _staged(folder, told[name], seed, sessions // FOLDS, threshold)
+            found[name] = measured_now({**_about(name), **row_of(_folds(plan, name, staged))})
             if sessions >= SESSIONS:
                 kept = {**kept_rows(NAME, seed), **found}
                 _result(in_order(kept, SETS), plan, others).write()
@@ -134,23 +148,25 @@ def _about(name: str) -> dict[str, Any]:
     return {"name": name, "visible": WAYS[name].visible.told}
 
 
-def _thresholds(name: str, seed: int, given_one: float | None) -> list[dict[str, float]]:
-    """For each fold and side the one that is given, or what was chosen for that fold on the others."""
-    row = kept_rows(MODELLED, seed).get(name)
-    if given_one is not None or row is None:
-        return [dict.fromkeys(SIDES, HALF if given_one is None else given_one)] * FOLDS
-    return [{side: row[side]["thresholds"][number] for side in SIDES} for number in range(FOLDS)]
+def _staged(
+    data: Path, rehearsal: Rehearsal, seed: int, most: int, given_one: float | None
+) -> Iterator[Staged]:
+    """Sessions of each fold, with the threshold that is given, or what is chosen for each on the others."""
+    chosen = rehearsal.thresholds
+    for number, held in enumerate(rehearsal.folds):
+        play = play_of(data, rehearsal.name, seed, most, number)
+        thresholds = {side: chosen[side][number] if given_one is None else given_one for side in SIDES}
+        yield Staged(play, held, thresholds, rehearsal.models)
 
 
-def _folds(
-    plan: Plan, data: Path, name: str, most: int, thresholds: Sequence[Mapping[str, float]]
-) -> Iterator[Fold]:
+def _folds(plan: Plan, name: str, staged: Iterator[Staged]) -> Iterator[Fold]:
     """What came of sessions of each fold, with what was learned of the other folds."""
-    for number, chosen in enumerate(thresholds):
-        own = replace(plan, folder=plan.folder / str(number))
+    for number, fold in enumerate(staged, 1):
+        plan.say(f"{name}: fold {number} of {FOLDS}")
+        # A broker takes a folder with a comma for two.
+        own = replace(plan, folder=plan.folder / f"stacks-{SETS.index(name)}-{number}")
         own.folder.mkdir(parents=True)
-        plan.say(f"{name}: fold {number + 1} of {FOLDS}")
-        yield _measured(own, play_of(data, name, plan.seed, most, number), chosen)
+        yield _measured(own, fold)
 
 
 def _result(rows: Sequence[Row], plan: Plan, others: OthersWatch) -> Result:
@@ -163,14 +179,14 @@ def _result(rows: Sequence[Row], plan: Plan, others: OthersWatch) -> Result:
     return Result.of(NAME, figures, plan, others, {"at_once": AT_ONCE, "sets": rows})
 
 
-def _measured(plan: Plan, play: Play, thresholds: Mapping[str, float]) -> Fold:
+def _measured(plan: Plan, fold: Staged) -> Fold:
     """One fold of a set.
 
     Raises:
         SystemExit: it cannot be measured; what a person is told of it.
     """
     try:
-        found: Fold = uvloop.run(measure(plan, play, thresholds))
+        found: Fold = uvloop.run(measure(plan, fold))
     except (PMLError, ExceptionGroup) as error:
         raise _told(error) from None
     return found
@@ -183,43 +199,45 @@ def _told(error: Exception) -> BaseException:
     return SystemExit(f"{error.code}: {error.message}") if isinstance(error, PMLError) else error
 
 
-async def measure(plan: Plan, play: Play, thresholds: Mapping[str, float]) -> Fold:
+async def measure(plan: Plan, fold: Staged) -> Fold:
     """All stacks beside each other, so that whatever others take is taken from each; then the clock.
 
     Raises:
         CallFailed: tools are not offered, a call fails, or nothing is ever predicted.
     """
-    clock: dict[str, tuple[str, Account]] = {}
-    calls = [play.calls(session) for session in play.sessions]
-    async with _sides(plan, play, thresholds) as sides:
+    play, held = fold.play, fold.held
+    async with _sides(plan, fold) as sides:
         came = await _came(plan, play, sides)
-        for name in SIDES:
-            trained = sides[name].trained
-            assert trained is not None
-            foreseen = await answers(sides[name].settings, play, trained)
-            rules = Rules(thresholds[name], ASKED_S, ANSWER_S)
-            told = [played(each, after, rules) for each, after in zip(calls, foreseen, strict=True)]
-            clock[name] = (trained.manifest["serves"], Account.total(told))
+    sittings = {side: held.sittings[side][: len(play.sessions)] for side in SIDES}
+    calls = [each.calls for each in sittings[RANKER]]
+    clock = {
+        side: (
+            held.learners[side],
+            Account.total(each.played(replace(RULES, threshold=fold.thresholds[side])) for each in told),
+        )
+        for side, told in sittings.items()
+    }
     off, best = Account.total(map(unpredicted, calls)), Account.total(map(oracle, calls))
-    return Fold(play, thresholds, came, clock, off, best)
+    return Fold(play, fold.thresholds, came, clock, off, best)
 
 
 async def _came(plan: Plan, play: Play, sides: Mapping[str, Side]) -> dict[str, Account]:
-    """What came of each side; sessions whose same calls give different results are played in turn."""
-    walls_s = dict.fromkeys(sides, 0.0)
-    for number, part in enumerate(parts := play.parts, 1):
-        sessions = f"{len(part.sessions)} of {len(play.sessions)} sessions"
-        plan.say(f"playing {sessions} on {len(sides)} stacks, part {number} of {len(parts)}")
-        _record(plan.folder, part)
-        took_s = await asyncio.gather(*(_played(side, part) for side in sides.values()))
-        walls_s = {name: walls_s[name] + new for name, new in zip(sides, took_s, strict=True)}
-    return {name: (await _ended(side.settings, play)).account(walls_s[name]) for name, side in sides.items()}
+    """What came of each side."""
+    plan.say(f"playing {len(play.sessions)} sessions on {len(sides)} stacks")
+    took_s = await asyncio.gather(
+        *(_played(side, play, asked=name != NOTHING) for name, side in sides.items())
+    )
+    return {
+        name: (await _ended(side.settings, play)).account(wall_s)
+        for (name, side), wall_s in zip(sides.items(), took_s, strict=True)
+    }
 
 
 @asynccontextmanager
-async def _sides(plan: Plan, play: Play, thresholds: Mapping[str, float]) -> AsyncIterator[dict[str, Side]]:
+async def _sides(plan: Plan, fold: Staged) -> AsyncIterator[dict[str, Side]]:
     """The stacks while the block runs, each of them warm."""
-    settings = _settings(plan.folder, play)
+    play = fold.play
+    settings = _settings(plan.folder, play, fold.models)
     offered = set(_offered(play).values())
     async with AsyncExitStack() as stacks:
         await stacks.enter_async_context(supervised(settings, plan.say))
@@ -230,31 +248,37 @@ async def _sides(plan: Plan, play: Play, thresholds: Mapping[str, float]) -> Asy
         plain = plain.model_copy(update={"speculation": silent})
         for others in (plain, baseline):
             await stacks.enter_async_context(supervised(others, plan.say))
-        clients = [
-            await stacks.enter_async_context(through_pml(each, offered))
-            for each in (plain, baseline, settings)
-        ]
-        plan.say("training")
-        known = known_from(await read_catalog(settings), DEFAULT_TENANT)
-        ranker = await asyncio.to_thread(_trained, settings, play, known)
-        counted = await asyncio.to_thread(_trained, baseline, play, known, ranker.manifest["baseline"])
         sides = {
-            NOTHING: Side(plain, clients[0]),
-            BASELINE: Side(baseline, clients[1], counted),
-            RANKER: Side(settings, clients[2], ranker),
+            name: Side(each, await stacks.enter_async_context(through_pml(each, offered)))
+            for name, each in ((NOTHING, plain), (BASELINE, baseline), (RANKER, settings))
         }
+        await _as_learned(settings, play)
         plan.say("warming up")
         for name in SIDES:
-            await _warm(sides[name], play, thresholds[name])
+            await _warm(sides[name], fold, name)
         yield sides
 
 
-def _settings(folder: Path, play: Play) -> Settings:
+async def _as_learned(settings: Settings, play: Play) -> None:
+    """Models learned of a catalog before there was one: it is as it was thought to be.
+
+    Raises:
+        CallFailed: it is not.
+    """
+    found, thought = (
+        known_from(records, DEFAULT_TENANT) for records in (await read_catalog(settings), catalog_of(play))
+    )
+    if found != thought:
+        raise CallFailed("the catalog says something else of the recorded tools than models learned of")
+
+
+def _settings(folder: Path, play: Play, models: Path) -> Settings:
     """One server with the recorded tools; what it reads any write may change."""
-    _record(folder, play.parts[0])
+    recorded = folder / "recorded.json"
+    recorded.write_bytes(server_file(play))
     server = {
         "command": sys.executable,
-        "args": ["-m", "benchmarks.servers.recorded", str(folder / "recorded.json")],
+        "args": ["-m", "benchmarks.servers.recorded", str(recorded)],
         "concurrency": 32,
     }
     read = {"scope": "readonly", "approval": "auto", "touches": [SERVER]}
@@ -271,37 +295,9 @@ def _settings(folder: Path, play: Play) -> Settings:
             speculation={"predictions": "on"},
             # What is played is of groups that nobody was trained on, so each side does worse than it was
             # judged to: a baseline would be taken for one that has fallen, and another would answer.
-            learning={"drift": "off"},
+            learning={"drift": "off", "models_folder": models},
         )
     )
-
-
-def _record(folder: Path, part: Play) -> None:
-    """Let the servers give the results of these sessions from now on."""
-    written = folder / "recorded.next.json"
-    written.write_bytes(server_file(part))
-    written.replace(folder / "recorded.json")
-
-
-def _trained(settings: Settings, play: Play, known: Known, learner: str | None = None) -> Trained:
-    """What `pml train` makes of sessions and the catalog; nearly none are kept aside: others are played.
-
-    It judges by the groups of the data set, as `pml train --data` does: what is played is of others.
-    `learner`: the baseline that serves, None: the best of all learners.
-    """
-    sessions = as_sequences(play.learned_of, known.texts)
-    source = Source(
-        replace(sessions, traces=replace(sessions.traces, groups=play.groups), listed=known.listed),
-        {"from": "benchmark"},
-        play.learned_of,
-        known.schemas,
-        names=[each.name for each in play.learned_of],
-    )
-    wish = Wish(seed=play.seed, test_share=0.05, learner=learner)
-    if learner is not None:
-        # Who learns was compared before, and need not learn again for it.
-        wish = replace(wish, usual=BASELINES)
-    return train(source, WordLlamaEmbedding(), settings.models_folder, wish, Phases())
 
 
 def _offered(play: Play) -> dict[str, str]:
@@ -309,12 +305,12 @@ def _offered(play: Play) -> dict[str, str]:
     return proxied_names(f"{SERVER}:{tool}" for tool in play.reads)
 
 
-async def _warm(side: Side, play: Play, threshold: float) -> None:
-    """Until the model that was trained answers."""
-    assert side.trained is not None
-    await promote(side.settings, side.trained.manifest["model_id"], NAME)
+async def _warm(side: Side, fold: Staged, name: str) -> None:
+    """Until the model that learned for this side answers."""
+    play = fold.play
+    await promote(side.settings, fold.held.models[name], NAME)
     context = chosen_context(DEFAULT_TENANT, "", "", "")
-    await publish_override(side.settings, context, threshold, NAME)
+    await publish_override(side.settings, context, fold.thresholds[name], NAME)
     session = replace(play.sessions[0], thoughts_s=(0.0,) * len(play.sessions[0].made))
     names, number = _offered(play), count()
     async with EventConsumer(side.settings, start="end", types=["prediction.made"]) as made:
@@ -335,7 +331,7 @@ async def _by_a_model(made: EventConsumer) -> None:
             return
 
 
-async def _played(side: Side, play: Play) -> float:
+async def _played(side: Side, play: Play, *, asked: bool) -> float:
     """Seconds of all sessions together; they are played a few at a time."""
     names, waiting, walls_s = _offered(play), iter(play.sessions), []
 
@@ -344,7 +340,7 @@ async def _played(side: Side, play: Play) -> float:
 
     async with EventConsumer(side.settings, start="end", types=("run.completed", "internal.ended")) as events:
         await asyncio.gather(*(agent() for _ in range(AT_ONCE)))
-        await _settled(events, play, asked=side.trained is not None)
+        await _settled(events, play, asked=asked)
     return sum(walls_s)
 
 
@@ -381,12 +377,22 @@ async def _alone(client: Client, names: Mapping[str, str], session: Session) -> 
     began = time.perf_counter()
     told = zip(session.made, session.thoughts_s, session.requests, strict=True)
     for call, thought_s, request in told:
-        meta: Any = {SESSION_META: session.name, REQUEST_META: request, CONTEXT_META: dict(call.context)}
+        meta: Any = {
+            SESSION_META: session.name,
+            REQUEST_META: request,
+            CONTEXT_META: dict(call.context),
+            **traced(session),
+        }
         await asyncio.sleep(thought_s)
         answer = await client.call_tool(names[f"{SERVER}:{call.name}"], dict(call.arguments), meta=meta)
         if answer.is_error or answer.structured_content != given(call):
             raise CallFailed(f"{call.name} answered {answer.content!r:.300}")
     return time.perf_counter() - began
+
+
+def traced(session: Session) -> dict[str, str]:
+    """What says to a server, through PML, which session a call is of (W3C Trace Context)."""
+    return {"traceparent": f"00-{session.trace_id}-{SPAN_ID}-00"}
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.end_to_end.clock import Account
-from benchmarks.end_to_end.measure import SIDES, Scale
+from benchmarks.end_to_end.measure import Scale
+from benchmarks.end_to_end.models import SIDES
 from benchmarks.end_to_end.play import Play
 from benchmarks.end_to_end.table import cells
 

@@ -3,38 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks.end_to_end.clock import Account, Call, Rules, oracle, played, unpredicted
-from benchmarks.end_to_end.foreseen import Foreseen, Recorded
-from benchmarks.end_to_end.models import RANKER, Rows, asked_of, models_of
+from benchmarks.end_to_end.foreseen import Asked, Foreseen
+from benchmarks.end_to_end.models import BASELINE, RANKER, SIDES, trained_sides
+from benchmarks.end_to_end.play import Play
 from benchmarks.end_to_end.thresholds import HALF, THRESHOLDS, Tried, chosen_elsewhere
-from benchmarks.learning.argument_sets import argument_set
-from benchmarks.learning.ways import WAYS
-from pml.processors.learning.judging import FOLDS
-from pml.processors.learning.sessions import Sessions
-from pml.processors.learning.splits import folds
-from pml.processors.memory.embedding import Embedding
-from pml.streams.learning.data_sets import recorded, rows_of
+from pml.streams.learning.serving import as_served
+from pml.streams.settings import Settings
 
 # What is lost of what the oracle gains: the first that holds.
 LOSSES = ("served", "tool not named", "arguments not named", "arguments wrong", "not sure enough")
-SIDES = ("baseline", RANKER)
 # The ranker with that one everywhere.
 AT_HALF = f"{RANKER}, at {HALF}"
 # The ranker, were somebody to know when a session ends: with thresholds of its own.
 END_KNOWN = "ranker, end known"
 WHAT_IFS = (END_KNOWN,)
 
-Told = Callable[[str], None]
 
-
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Sitting:
     """A session as it is played: its calls, and what was foreseen after each."""
 
@@ -50,43 +40,33 @@ class Sitting:
         return replace(self, foreseen=(*self.foreseen[:-1], Foreseen((), ())))
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Held:
-    """The sessions of a fold, as models that were fitted on the other folds foresee them."""
+    """The sessions of a fold, as models that learned of the other folds foresee them.
 
-    baseline: str
-    serves: str
+    Of each side the id of its model, the learner that serves, and the sessions in the order of the play.
+    """
+
+    models: Mapping[str, str]
+    learners: Mapping[str, str]
     sittings: Mapping[str, list[Sitting]]
 
 
-def measured(
-    folder: Path,
-    name: str,
-    embedding: Embedding,
-    rules: Rules,
-    *,
-    seed: int,
-    most: int,
-    told: Told,
-    parts: int = FOLDS,
-) -> dict[str, Any]:
-    """A set's row, as JSON-serialisable values; at most `most` sessions of each of `parts` folds are played.
-
-    Each is played by models that were fitted on the other folds, with a threshold that was chosen on the
-    sessions of the other folds. `told` is called after each fold.
-    """
-    way = WAYS[name]
-    tools = rows_of(folder / way.folder, "tools.jsonl")
-    read_only = {tool["tool_id"]: tool.get("read_only") for tool in tools}
-    known = recorded(folder, way.folder, way.visible)
-    data = Recorded(argument_set(folder, name), read_only, seed)
-    fold = folds(known.sessions.traces.groups, parts, seed)
-    held = []
-    for number in range(parts):
-        fit_on, others = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-        held.append(_held(data, known.sessions, fit_on, _some(others, most, seed), embedding))
-        told(f"{name}: fold {number + 1} of {parts}")
-    return {"name": name, "visible": known.visible, **row_of(held, rules)}
+def rehearsed(play: Play, settings: Settings) -> Held:
+    """A fold as models foresee it that learned of the others; they stay in the settings' folder of models."""
+    sides = trained_sides(settings, play)
+    asked = {
+        side: Asked(play, as_served(settings, trained.model, trained.manifest))
+        for side, trained in sides.items()
+    }
+    return Held(
+        {side: str(trained.manifest["model_id"]) for side, trained in sides.items()},
+        {side: str(trained.manifest["serves"]) for side, trained in sides.items()},
+        {
+            side: [Sitting(play.calls(session), each.foreseen(session)) for session in play.sessions]
+            for side, each in asked.items()
+        },
+    )
 
 
 def row_of(held: Sequence[Held], rules: Rules) -> dict[str, Any]:
@@ -102,8 +82,8 @@ def row_of(held: Sequence[Held], rules: Rules) -> dict[str, Any]:
         "calls": sum(len(each.calls) for each in sittings),
         "may_run_early": scale.able,
         "unpredicted_s": round(scale.nothing.wall_s, 1),
-        "baselines": [each.baseline for each in held],
-        "serves": [each.serves for each in held],
+        "baselines": [each.learners[BASELINE] for each in held],
+        "serves": [each.learners[RANKER] for each in held],
         "oracle": scale.told(scale.best),
         **{side: _side([each.sittings[side] for each in held], rules, scale) for side in SIDES},
         AT_HALF: _side([each.sittings[RANKER] for each in held], rules, scale, HALF),
@@ -142,7 +122,7 @@ def _side(
 ) -> dict[str, Any]:
     """Each fold with the fixed threshold, or with the one that is chosen on the others."""
     account, losses = Account(), Counter[str]()
-    thresholds = _chosen(held, rules) if fixed is None else [fixed] * len(held)
+    thresholds = chosen_of_each(held, rules) if fixed is None else [fixed] * len(held)
     for fold, threshold in zip(held, thresholds, strict=True):
         for each in fold:
             account.add(each.played(replace(rules, threshold=threshold)))
@@ -154,7 +134,7 @@ def _side(
     }
 
 
-def _chosen(held: Sequence[Sequence[Sitting]], rules: Rules) -> list[float]:
+def chosen_of_each(held: Sequence[Sequence[Sitting]], rules: Rules) -> list[float]:
     """For each fold what is chosen on the others."""
     folds = [_tried(fold, rules) for fold in held]
     return [chosen_elsewhere(folds, number) for number in range(len(folds))]
@@ -184,21 +164,3 @@ def _loss(call: Call, after: Foreseen, threshold: float) -> str:
     if guess.key != call.key:
         return "arguments wrong"
     return "not sure enough" if guess.confidence < threshold else "served"
-
-
-def _held(
-    data: Recorded, sessions: Sessions, fit_on: Rows, play: Sequence[int], embedding: Embedding
-) -> Held:
-    chosen, models = models_of(sessions, fit_on, embedding, data.seed)
-    asked = asked_of(data, fit_on)
-    named = {"baseline": models[chosen.baseline], RANKER: models[RANKER]}
-    found = {
-        side: [Sitting(data.calls(row), asked.foreseen(model, row)) for row in play]
-        for side, model in named.items()
-    }
-    return Held(chosen.baseline, chosen.serves, found)
-
-
-def _some(rows: Rows, most: int, seed: int) -> list[int]:
-    drawn = np.random.default_rng(seed).permutation(rows)[:most]
-    return sorted(drawn.tolist())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -13,25 +14,32 @@ import orjson
 from numpy.typing import NDArray
 
 from benchmarks.end_to_end.clock import Call, key_of
-from benchmarks.end_to_end.foreseen import SERVER, Recorded
 from benchmarks.end_to_end.times import MEDIAN_S, drawn_s
-from benchmarks.learning.argument_sets import argument_set
+from benchmarks.learning.argument_sets import ArgumentSet, argument_set
 from benchmarks.learning.ways import WAYS
+from benchmarks.speculation.conversion import is_safe
+from benchmarks.speculation.sample import DECISION_S
 from pml.processors.learning.judging import FOLDS
 from pml.processors.learning.known_sessions import KnownSession
 from pml.processors.learning.scene import Past
 from pml.processors.learning.splits import folds
-from pml.streams.learning.data_sets import recorded, rows_of
+from pml.streams.learning.data_sets import rows_of
+
+SERVER = "recorded"
+
+ReadOnly = Mapping[str, bool | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
     """A recorded session that is played: its calls, the thought before each, and what the client tells.
 
-    `requests` has for each call what is visible of the request when it has ended.
+    `requests` has for each call what is visible of the request when it has ended. By `trace_id` the server
+    knows of which session a call is.
     """
 
     name: str
+    trace_id: str
     made: tuple[Past, ...]
     thoughts_s: tuple[float, ...]
     requests: tuple[str, ...]
@@ -42,19 +50,10 @@ class Session:
         return tuple(key_of(each.name, each.arguments) for each in self.made)
 
     @property
-    def results(self) -> dict[bytes, bytes]:
-        """What its calls give, by what they are kept under."""
-        return dict(self._given)
-
-    @property
     def agrees(self) -> bool:
         """Whether no call in it gives one result and then another."""
-        return len(self.results) == len(set(self._given))
-
-    @property
-    def _given(self) -> list[tuple[bytes, bytes]]:
-        given_back = (orjson.dumps(each.result, option=orjson.OPT_SORT_KEYS) for each in self.made)
-        return list(zip(self.keys, given_back, strict=True))
+        results = (orjson.dumps(each.result, option=orjson.OPT_SORT_KEYS) for each in self.made)
+        return len(set(self.keys)) == len(set(zip(self.keys, results, strict=True)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,26 +73,6 @@ class Play:
     groups: NDArray[np.int64]
     seed: int
 
-    @property
-    def parts(self) -> list[Play]:
-        """What can be played at a time: sessions in which the same call gives the same result.
-
-        A server knows neither sessions nor what was called before. Each session is in the first part that it
-        agrees with.
-        """
-        results: list[dict[bytes, bytes]] = []
-        sessions: list[list[Session]] = []
-        for session in self.sessions:
-            own = session.results
-            agreeing = (number for number, known in enumerate(results) if _agree(known, own))
-            place = next(agreeing, len(results))
-            if place == len(results):
-                results.append({})
-                sessions.append([])
-            results[place] |= own
-            sessions[place].append(session)
-        return [replace(self, sessions=each) for each in sessions]
-
     def calls(self, session: Session) -> tuple[Call, ...]:
         """The session as the clock plays it."""
         told = zip(session.made, session.keys, session.thoughts_s, strict=True)
@@ -103,60 +82,59 @@ class Play:
         )
 
 
-def play_of(folder: Path, name: str, seed: int, most: int, number: int = 0) -> Play:
-    """Sessions of one fold to play, drawn with the seed, and those of the others to learn of."""
+def play_of(folder: Path, name: str, seed: int, most: int | None = None, number: int = 0) -> Play:
+    """Sessions of one fold to play, drawn with the seed, and those of the others to learn of.
+
+    At most so many; None: all that a server can answer.
+    """
     data = argument_set(folder, name)
     told = list(rows_of(folder / WAYS[name].folder, "tools.jsonl"))
-    known = Recorded(data, {tool["tool_id"]: tool.get("read_only") for tool in told}, seed)
-    groups = recorded(folder, WAYS[name].folder).sessions.traces.groups
-    fold = folds(groups, FOLDS, seed)
-    tools = {each.name for past in data.sessions for each in past} | data.schemas.keys()
+    read_only: ReadOnly = {tool["tool_id"]: tool.get("read_only") for tool in told}
+    fold = folds(data.groups, FOLDS, seed)
+    tools = sorted({each.name for past in data.sessions for each in past} | data.schemas.keys())
     rows = np.random.default_rng(seed).permutation(np.flatnonzero(fold == number)).tolist()
-    sessions = (_session(known, row) for row in rows if _complete(known, row))
+    sessions = (_session(data, row, seed) for row in rows if _complete(data, row))
     return Play(
         sessions=list(islice((session for session in sessions if session.agrees), most)),
-        reads={tool: known.safe(tool) for tool in sorted(tools)},
-        schemas={tool: data.schemas.get(tool) for tool in sorted(tools)},
+        reads={tool: is_safe(WAYS[name].folder, tool, read_only.get(tool)) for tool in tools},
+        schemas={tool: data.schemas.get(tool) for tool in tools},
         descriptions={tool["tool_id"]: tool.get("description") or "" for tool in told},
-        learned_of=[_known(known, row) for row in np.flatnonzero(fold != number).tolist()],
-        groups=groups[fold != number],
+        learned_of=[_known(data, row) for row in np.flatnonzero(fold != number).tolist()],
+        groups=data.groups[fold != number],
         seed=seed,
     )
 
 
-def _session(known: Recorded, row: int) -> Session:
-    thoughts_s = tuple(call.thought_s for call in known.calls(row))
-    return Session(f"s{row}", known.made(row), thoughts_s, _texts(known, row)[1:])
+def _session(data: ArgumentSet, row: int, seed: int) -> Session:
+    made = data.sessions[row]
+    # However much is visible of a session, its thoughts take the same time.
+    drawn = random.Random(f"{seed}/{WAYS[data.name].folder}/{row}")
+    thoughts_s = tuple(drawn.uniform(*DECISION_S) for _ in made)
+    return Session(f"s{row}", f"{drawn.getrandbits(128):032x}", made, thoughts_s, _texts(data, row)[1:])
 
 
-def _texts(known: Recorded, row: int) -> tuple[str, ...]:
+def _texts(data: ArgumentSet, row: int) -> tuple[str, ...]:
     """What is visible before each call of a session, and after the last."""
-    data = known.data
     return (*data.requests[row], data.end_texts[row])
 
 
-def _complete(known: Recorded, row: int) -> bool:
+def _complete(data: ArgumentSet, row: int) -> bool:
     """Whether every call has what its tool says that it requires; others are refused before they are made."""
-    required = ((known.data.schemas.get(each.name) or {}).get("required", ()) for each in known.made(row))
-    return all(
-        each.arguments.keys() >= set(names) for each, names in zip(known.made(row), required, strict=True)
-    )
+    made = data.sessions[row]
+    required = ((data.schemas.get(each.name) or {}).get("required", ()) for each in made)
+    return all(each.arguments.keys() >= set(names) for each, names in zip(made, required, strict=True))
 
 
-def _known(known: Recorded, row: int) -> KnownSession:
+def _known(data: ArgumentSet, row: int) -> KnownSession:
     """A session as ClickHouse would tell it: what ran were tools of a server, which gave objects."""
-    made = [replace(each, name=f"{SERVER}:{each.name}", result=given(each)) for each in known.made(row)]
-    told = _texts(known, row)[1:]
+    made = [replace(each, name=f"{SERVER}:{each.name}", result=given(each)) for each in data.sessions[row]]
+    told = _texts(data, row)[1:]
     return KnownSession(tuple(made), (told[0], *told[:-1]), row, (f"s{row}", 0), told[-1])
 
 
-def _agree(known: dict[bytes, bytes], own: dict[bytes, bytes]) -> bool:
-    return all(known.get(key, value) == value for key, value in own.items())
-
-
-def server_file(play: Play) -> bytes:
-    """What `benchmarks.servers.recorded` is started with."""
-    tools = [
+def told_tools(play: Play) -> list[dict[str, Any]]:
+    """The tools as `benchmarks.servers.recorded` is told of them."""
+    return [
         {
             "name": tool,
             "description": play.descriptions.get(tool, ""),
@@ -165,12 +143,17 @@ def server_file(play: Play) -> bytes:
         }
         for tool, reads in play.reads.items()
     ]
+
+
+def server_file(play: Play) -> bytes:
+    """What `benchmarks.servers.recorded` is started with."""
     results = {
-        key_of(each.name, each.arguments).decode(): given(each)
+        session.trace_id: {key_of(each.name, each.arguments).decode(): given(each) for each in session.made}
         for session in play.sessions
-        for each in session.made
     }
-    return orjson.dumps({"seed": play.seed, "median_s": MEDIAN_S, "tools": tools, "results": results})
+    return orjson.dumps(
+        {"seed": play.seed, "median_s": MEDIAN_S, "tools": told_tools(play), "results": results}
+    )
 
 
 def given(call: Past) -> dict[str, Any]:

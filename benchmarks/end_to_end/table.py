@@ -9,8 +9,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.end_to_end.measure import AT_HALF, LOSSES, SIDES, WHAT_IFS
-from benchmarks.end_to_end.models import RANKER
+from benchmarks.end_to_end.measure import AT_HALF, LOSSES, WHAT_IFS
+from benchmarks.end_to_end.models import RANKER, SIDES
 from benchmarks.end_to_end.thresholds import WASTE_MOST
 
 # Our share of what the oracle gains that is to be reached; of n8n how much longer it may take.

@@ -2,15 +2,16 @@
 
     python -m benchmarks.servers.recorded FILE
 
-FILE is what `benchmarks.end_to_end.live` writes: the tools, and for each call its result and its time. A call
-that nobody recorded, because it was foreseen wrongly, takes a time that is drawn for it, and gives nothing.
-Where FILE is replaced, what comes after that gets the results of the new one.
+FILE is what `benchmarks.end_to_end.live` writes: the tools, and what the calls of each session gave. A
+session is known by its trace, which the client begins (W3C `traceparent`) and PML passes on. A call that
+nobody recorded, because it was foreseen wrongly, takes a time that is drawn for it, and gives nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,26 +37,8 @@ def tool(told: dict[str, Any]) -> types.Tool:
     )
 
 
-class Recording:
-    """What the file says now."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._read_of, self._told = (0, 0), dict[str, Any]()
-
-    @property
-    def told(self) -> dict[str, Any]:
-        """Read again where another file took its place."""
-        about = self._path.stat()
-        found = (about.st_ino, about.st_mtime_ns)
-        if found != self._read_of:
-            self._read_of, self._told = found, orjson.loads(self._path.read_bytes())
-        return self._told
-
-
-async def serve(recording: Recording) -> None:
+async def serve(recorded: Mapping[str, Any]) -> None:
     """Until standard input ends."""
-    recorded = recording.told
     tools = [tool(each) for each in recorded["tools"]]
 
     async def list_tools(context: Any, parameters: Any) -> types.ListToolsResult:
@@ -64,13 +47,19 @@ async def serve(recording: Recording) -> None:
     async def call_tool(context: Any, parameters: types.CallToolRequestParams) -> types.CallToolResult:
         key = key_of(parameters.name, parameters.arguments or {})
         await asyncio.sleep(drawn_s(recorded["seed"], key, recorded["median_s"]))
-        given = recording.told["results"].get(key.decode(), {})
-        return types.CallToolResult(content=[], structured_content=given)
+        session = recorded["results"].get(_trace_id(context.meta), {})
+        return types.CallToolResult(content=[], structured_content=session.get(key.decode(), {}))
 
     server = Server("recorded", on_list_tools=list_tools, on_call_tool=call_tool)
     async with stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
+def _trace_id(meta: Mapping[str, Any] | None) -> str:
+    """Of the trace that a call belongs to; empty without one."""
+    parts = str((meta or {}).get("traceparent", "")).split("-")
+    return parts[1] if len(parts) > 1 else ""
+
+
 if __name__ == "__main__":
-    uvloop.run(serve(Recording(Path(sys.argv[1]))))
+    uvloop.run(serve(orjson.loads(Path(sys.argv[1]).read_bytes())))

@@ -1,4 +1,4 @@
-"""What the command keeps: each set as soon as it is measured."""
+"""What the commands keep: each set as soon as it is measured, models for another time on the same commit."""
 
 from __future__ import annotations
 
@@ -9,24 +9,23 @@ from typing import Any
 import pytest
 
 from benchmarks.end_to_end import __main__ as command
-from benchmarks.end_to_end import live
-from benchmarks.end_to_end.clock import Rules
-from benchmarks.end_to_end.measure import Held, row_of
-from benchmarks.end_to_end.models import RANKER
+from benchmarks.end_to_end import live, modelled, sets
+from benchmarks.end_to_end.measure import Held
+from benchmarks.end_to_end.models import SIDES
+from benchmarks.end_to_end.play import play_of
+from benchmarks.end_to_end.sets import Rehearsal
 from benchmarks.kept_rows import kept_rows
+from benchmarks.plan import Plan
 from benchmarks.report import Result
-from pml.processors.learning.judging import FOLDS
-from tests.benchmarks.end_to_end.test_measure import sitting
+from pml.streams.settings import Settings
+from tests.benchmarks.end_to_end.test_measure import TOOLS, held_of, sitting
+from tests.streams.learning.recorded_sets import row, written
 
 WRITE = Result.write
 
 
-def measured_row(name: str) -> dict[str, Any]:
-    folds = [
-        Held("markov_1", RANKER, {"baseline": [sitting(confidence=0.8)], RANKER: [sitting(confidence=0.8)]})
-    ]
-    told = {"name": name, "visible": "nothing", "sessions": 1, "calls": 2, "may_run_early": 2}
-    return {**told, **row_of([*folds, *folds], Rules(1.0))}
+def rehearsal(name: str, *folds: Held, models: Path = Path()) -> Rehearsal:
+    return Rehearsal(name, folds or [held_of([sitting(confidence=0.8)])] * 2, models)
 
 
 @pytest.fixture
@@ -34,24 +33,22 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where results are written and kept."""
     monkeypatch.setenv("PML_DATASETS", str(tmp_path))
     monkeypatch.setattr(Result, "write", lambda result: WRITE(result, tmp_path))
-    monkeypatch.setattr(command, "kept_rows", lambda name, seed: kept_rows(name, seed, tmp_path))
+    monkeypatch.setattr(modelled, "kept_rows", lambda name, seed: kept_rows(name, seed, tmp_path))
     return tmp_path
 
 
 def measure(monkeypatch: pytest.MonkeyPatch, *names: str, fails: bool = False, **options: Any) -> None:
-    def rows(*_: object) -> Iterator[dict[str, Any]]:
-        yield from map(measured_row, names)
+    def rehearsals(*_: object) -> Iterator[Rehearsal]:
+        yield from map(rehearsal, names)
         if fails:
             raise RuntimeError
 
-    monkeypatch.setattr(command, "rows_of_sets", rows)
-    command.main(
-        **{"sets": "", "sessions": command.SESSIONS, "quick": False, "seed": 1, "json": True, **options}
-    )
+    monkeypatch.setattr(modelled, "rehearsals", rehearsals)
+    command.main(**{"json": True, **options})
 
 
 def names_kept(results: Path) -> list[str]:
-    return list(kept_rows(command.NAME, 1, results))
+    return list(kept_rows(modelled.NAME, 1, results))
 
 
 def test_a_set_is_kept_though_the_next_one_fails_and_stays_while_others_are_measured(
@@ -60,10 +57,10 @@ def test_a_set_is_kept_though_the_next_one_fails_and_stays_while_others_are_meas
     with pytest.raises(RuntimeError):
         measure(monkeypatch, "n8n", fails=True)
     assert names_kept(results) == ["n8n"]
-    before = kept_rows(command.NAME, 1, results)["n8n"]
+    before = kept_rows(modelled.NAME, 1, results)["n8n"]
     measure(monkeypatch, "nestful", sets="nestful")
     assert names_kept(results) == ["nestful", "n8n"]
-    assert kept_rows(command.NAME, 1, results)["n8n"] == before
+    assert kept_rows(modelled.NAME, 1, results)["n8n"] == before
 
 
 @pytest.mark.parametrize("options", [{"quick": True}, {"sessions": 3}])
@@ -74,19 +71,53 @@ def test_less_than_a_whole_measurement_is_not_kept(
     assert names_kept(results) == []
 
 
-def test_stacks_begin_at_what_was_chosen_for_each_fold_that_is_played(
-    results: Path, monkeypatch: pytest.MonkeyPatch
+def test_stacks_begin_at_what_was_chosen_for_each_fold_that_is_played(tmp_path: Path) -> None:
+    rows = [row(number, TOOLS, intent=f"plan {number}") for number in range(20)]
+    for number, each in enumerate(rows):
+        each["tasks"][0]["arguments"] = {"x": {"type": "literal", "value": number}}
+    written(tmp_path, "nestful", rows, TOOLS)
+    good, bad = ([sitting(confidence=0.6, right=right)] * 2 for right in (True, False))
+    told = rehearsal("nestful", held_of(good), held_of(bad), models=tmp_path / "models")
+    staged = [*live._staged(tmp_path, told, 1, 3, None)]
+    assert [fold.thresholds for fold in staged] == [dict.fromkeys(SIDES, each) for each in (1.01, 0.5)]
+    plays = [play_of(tmp_path, "nestful", 1, 3, number) for number in range(2)]
+    assert [fold.play.sessions for fold in staged] == [play.sessions for play in plays]
+    assert [fold.held for fold in staged] == [*told.folds]
+    assert {fold.models for fold in staged} == {tmp_path / "models"}
+    given = [*live._staged(tmp_path, told, 1, 3, 0.1)]
+    assert [fold.thresholds for fold in given] == [dict.fromkeys(SIDES, 0.1)] * 2
+
+
+def test_folds_that_are_there_are_not_foreseen_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def rehearsed(play: int, settings: Settings) -> Held:
+        settings.models_folder.mkdir(parents=True, exist_ok=True)
+        asked.append(play)
+        return held_of([sitting(confidence=play / 10)])
+
+    monkeypatch.setattr(sets, "play_of", lambda folder, name, seed, most, number: number)
+    monkeypatch.setattr(sets, "rehearsed", rehearsed)
+    models = tmp_path / "models"
+    first = [sets._fold(tmp_path, "nestful", 1, number, most=None, models=models) for number in (3, 4)]
+    again = [sets._fold(tmp_path, "nestful", 1, number, most=None, models=models) for number in (3, 4)]
+    assert asked == [3, 4]
+    assert again == first
+    assert first[0] != first[1]
+    sets._fold(tmp_path, "nestful", 2, 3, most=None, models=models)
+    sets._fold(tmp_path, "nestful", 1, 3, most=20, models=models)
+    assert asked == [3, 4, 3, 3], "another seed, or fewer sessions, is something else"
+
+
+@pytest.mark.parametrize(("now", "kept"), [("0123456789ab", True), ("0123456789ab+", False)])
+def test_models_stay_for_the_commit_that_they_are_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, now: str, kept: bool
 ) -> None:
-    monkeypatch.setattr(live, "kept_rows", lambda name, seed: kept_rows(name, seed, results))
-    half = [{"baseline": 0.5, RANKER: 0.5}] * FOLDS
-    assert live._thresholds("nestful", 1, None) == half
-    row = measured_row("nestful")
-    own = {"baseline": [0.7, 0.9, 0.5, 0.6, 0.8], RANKER: [0.3, 0.1, 0.2, 0.5, 0.4]}
-    for side, chosen in own.items():
-        row[side] = {**row[side], "thresholds": chosen}
-    monkeypatch.setattr(command, "rows_of_sets", lambda *_: iter([row]))
-    command.main(sets="nestful", sessions=command.SESSIONS, quick=False, seed=1, json=True)
-    of_each_fold = [dict(zip(own, pair, strict=True)) for pair in zip(*own.values(), strict=True)]
-    assert live._thresholds("nestful", 1, None) == of_each_fold
-    assert live._thresholds("nestful", 2, None) == half
-    assert live._thresholds("nestful", 1, 0.1) == [{"baseline": 0.1, RANKER: 0.1}] * FOLDS
+    monkeypatch.setattr(modelled, "commit", lambda: now)
+    said: list[str] = []
+    plan = Plan(1, 1, tmp_path / "thrown away", said.append)
+    stays = tmp_path / "models"
+    expected = stays / now if kept else plan.folder / "models"
+    assert modelled._work(plan, stays) == expected
+    assert bool(said) is not kept
+    assert modelled._work(plan, None) == plan.folder / "models"

@@ -83,7 +83,7 @@ def test_a_call_that_is_joined_is_used_and_nothing_has_ended_before_its_answer()
 def fold(ranker_s: float, learner: str, threshold: float) -> Fold:
     """One session: ten seconds unless somebody predicts, eight at best."""
     made = tuple(Past(name, {}, None) for name in ("look_up", "list_all", "send"))
-    session = Session("s1", made, (1.0, 2.0, 3.0), ("", "", ""))
+    session = Session("s1", "t1", made, (1.0, 2.0, 3.0), ("", "", ""))
     play = Play(
         [session],
         {"look_up": True, "list_all": True, "send": False},

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import orjson
 import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-from benchmarks.end_to_end import live
-from benchmarks.end_to_end.clock import key_of
-from benchmarks.end_to_end.play import Play, given, play_of, server_file
+from benchmarks.end_to_end.live import traced
+from benchmarks.end_to_end.models import BASELINE, RANKER, catalog_of, trained_sides
+from benchmarks.end_to_end.play import SERVER, Play, given, play_of, server_file
 from pml.processors.learning.judging import FOLDS
 from pml.processors.learning.learners import BASELINES
-from pml.streams.learning.sources import Known
+from pml.schemas.catalog import ServerTools
+from pml.streams.bridge.listing import listed
+from pml.streams.bridge.server_specs import StdioServer
 from pml.streams.settings import Settings
 from tests.streams.learning.recorded_sets import row, written
 
@@ -74,57 +76,49 @@ def test_of_a_fold_are_drawn_as_many_as_are_asked_for(tmp_path: Path, play: Play
     assert [each.name for each in some.sessions] == [each.name for each in play.sessions][:2]
 
 
-def test_a_call_has_one_result_for_all_that_are_played_at_a_time(play: Play) -> None:
-    assert len(play.parts) > 1
-    for part in play.parts:
-        results: dict[bytes, object] = {}
-        for session in part.sessions:
-            for each in session.made:
-                assert results.setdefault(key_of(each.name, each.arguments), given(each)) == given(each)
-
-
-def test_each_session_is_in_one_part_and_the_first_in_the_first(play: Play) -> None:
-    played = [session.name for part in play.parts for session in part.sessions]
-    assert sorted(played) == sorted(session.name for session in play.sessions)
-    assert played[0] == play.sessions[0].name
-    others = [replace(part, sessions=[*part.sessions, play.parts[0].sessions[0]]) for part in play.parts[1:]]
-    assert all(len(each.parts) == 2 for each in others), "who agrees with a part is in an earlier one"
+def test_a_server_knows_which_session_a_call_is_of(play: Play) -> None:
+    """The same call gives another result in each."""
+    assert len({session.trace_id for session in play.sessions}) == len(play.sessions) > 1
+    results = orjson.loads(server_file(play))["results"]
+    first = [results[each.trace_id][each.keys[0].decode()] for each in play.sessions]
+    assert first == [given(each.made[0]) for each in play.sessions]
+    assert len({each["id"] for each in first}) == len(first)
 
 
 def test_the_baseline_of_a_play_is_what_it_is_beside_all_who_learn(play: Play, tmp_path: Path) -> None:
-    settings = Settings.load(data_dir=tmp_path / "data")
-    chosen = live._trained(settings, play, Known())
-    baseline = chosen.manifest["baseline"]
-    alone = live._trained(settings, play, Known(), baseline)
-    assert alone.manifest["serves"] == baseline
-    assert set(alone.manifest["validation"]) == set(BASELINES) < set(chosen.manifest["validation"])
-    assert alone.manifest["validation"][baseline] == chosen.manifest["validation"][baseline]
-    assert not {each.name for each in play.sessions} & {name for name, _ in alone.held_out}
+    sides = trained_sides(Settings.load(data_dir=tmp_path / "data"), play)
+    chosen, alone = (sides[side].manifest for side in (RANKER, BASELINE))
+    baseline = chosen["baseline"]
+    assert alone["serves"] == baseline
+    assert set(alone["validation"]) == set(BASELINES) < set(chosen["validation"])
+    assert alone["validation"][baseline] == chosen["validation"][baseline]
+    assert not sides[RANKER].held_out, "others are played"
+    assert chosen["data"]["trained_on"] == len(play.learned_of)
 
 
 async def test_a_server_gives_what_was_recorded(play: Play, tmp_path: Path) -> None:
     quick = tmp_path / "recorded.json"
-    told = orjson.loads(server_file(play))
-    told["results"][key_of("look_up", {"name": "ada"}).decode()] = {"id": 7}
-    quick.write_bytes(orjson.dumps(told | {"median_s": 0.0}))
+    quick.write_bytes(orjson.dumps(orjson.loads(server_file(play)) | {"median_s": 0.0}))
     server = StdioServerParameters(
         command=sys.executable, args=["-m", "benchmarks.servers.recorded", str(quick)]
     )
     async with Client(server) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        known = await client.call_tool("look_up", {"name": "ada"})
-        unknown = await client.call_tool("look_up", {"name": "nobody"})
-        told["results"][key_of("look_up", {"name": "ada"}).decode()] = {"id": 8}
-        other = tmp_path / "other.json"
-        other.write_bytes(orjson.dumps(told | {"median_s": 0.0}))
-        other.replace(quick)
-        anew = await client.call_tool("look_up", {"name": "ada"})
+        for session in play.sessions:
+            call, meta = session.made[0], cast("Any", traced(session))
+            known = await client.call_tool(call.name, dict(call.arguments), meta=meta)
+            assert known.structured_content == given(call)
+            guessed = await client.call_tool(call.name, {"name": "nobody"}, meta=meta)
+            assert guessed.structured_content == {}
+        assert (await client.call_tool(call.name, dict(call.arguments))).structured_content == {}
     assert tools.keys() == set(TOOLS)
+    (thought,) = (each.data for each in catalog_of(play).values())
+    assert isinstance(thought, ServerTools)
+    found = listed(SERVER, StdioServer(command=sys.executable), thought.concurrency, tools.values())
+    assert thought == found, "models learn of the catalog that a bridge writes"
     assert {
         name: bool(tool.annotations and tool.annotations.read_only_hint) for name, tool in tools.items()
     } == play.reads
-    assert (known.structured_content, unknown.structured_content) == ({"id": 7}, {})
-    assert anew.structured_content == {"id": 8}
 
 
 @pytest.mark.parametrize(("second", "played"), [({"id": 2}, False), ({"id": 1}, True)])
