@@ -3,8 +3,8 @@
 Agents call recorded tools through the proxy, thinking before every call, on three stacks on one broker and
 one store: one predicts nothing, one predicts by the best baseline, and one by the model that `pml train` made
 of other sessions. The clock is given what the same models answer to the same questions, by the code that
-serves. Sessions of each fold are played so, on stacks of their own; before any of them starts, all models
-have learned, and the clock has chosen thresholds.
+serves. Sessions of each fold are played so, one fold after another, with what learned of the others; before
+any stack starts, all models have learned, and the clock has chosen thresholds.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import asyncio
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import count
@@ -62,7 +62,7 @@ from pml.streams.threshold_overrides import chosen_context, publish_override
 NAME = "end_to_end_live"
 WIDE = 150
 NOTHING = "nothing"
-SESSIONS, AT_ONCE, SEED = 300, 12, 1
+SESSIONS, AT_ONCE, SEED = 200, 12, 1
 # Until a question is answered for the first time, until the log has all events.
 ANSWERED_S, TOLD_S = 120.0, 60.0
 POLL_S = 0.2
@@ -133,7 +133,7 @@ def main(
         }
         for name in names:
             staged = _staged(folder, told[name], seed, sessions // FOLDS, threshold)
-            found[name] = measured_now({**_about(name), **row_of(_folds(plan, name, staged))})
+            found[name] = measured_now({**_about(name), **row_of(_measured(plan, name, staged))})
             if sessions >= SESSIONS:
                 kept = {**kept_rows(NAME, seed), **found}
                 _result(in_order(kept, SETS), plan, others).write()
@@ -148,25 +148,17 @@ def _about(name: str) -> dict[str, Any]:
     return {"name": name, "visible": WAYS[name].visible.told}
 
 
-def _staged(
-    data: Path, rehearsal: Rehearsal, seed: int, most: int, given_one: float | None
-) -> Iterator[Staged]:
+def _staged(data: Path, rehearsal: Rehearsal, seed: int, most: int, given_one: float | None) -> list[Staged]:
     """Sessions of each fold, with the threshold that is given, or what is chosen for each on the others."""
-    chosen = rehearsal.thresholds
+    chosen, staged = rehearsal.thresholds, []
     for number, held in enumerate(rehearsal.folds):
         play = play_of(data, rehearsal.name, seed, most, number)
-        thresholds = {side: chosen[side][number] if given_one is None else given_one for side in SIDES}
-        yield Staged(play, held, thresholds, rehearsal.models)
-
-
-def _folds(plan: Plan, name: str, staged: Iterator[Staged]) -> Iterator[Fold]:
-    """What came of sessions of each fold, with what was learned of the other folds."""
-    for number, fold in enumerate(staged, 1):
-        plan.say(f"{name}: fold {number} of {FOLDS}")
-        # A broker takes a folder with a comma for two.
-        own = replace(plan, folder=plan.folder / f"stacks-{SETS.index(name)}-{number}")
-        own.folder.mkdir(parents=True)
-        yield _measured(own, fold)
+        # Nobody can set more than 1, which says as well that nothing begins.
+        thresholds = {
+            side: min(1.0, chosen[side][number]) if given_one is None else given_one for side in SIDES
+        }
+        staged.append(Staged(play, held, thresholds, rehearsal.models))
+    return staged
 
 
 def _result(rows: Sequence[Row], plan: Plan, others: OthersWatch) -> Result:
@@ -179,14 +171,17 @@ def _result(rows: Sequence[Row], plan: Plan, others: OthersWatch) -> Result:
     return Result.of(NAME, figures, plan, others, {"at_once": AT_ONCE, "sets": rows})
 
 
-def _measured(plan: Plan, fold: Staged) -> Fold:
-    """One fold of a set.
+def _measured(plan: Plan, name: str, staged: Sequence[Staged]) -> list[Fold]:
+    """All folds of a set.
 
     Raises:
-        SystemExit: it cannot be measured; what a person is told of it.
+        SystemExit: they cannot be measured; what a person is told of it.
     """
+    # A broker takes a folder with a comma for two.
+    own = replace(plan, folder=plan.folder / f"stacks-{SETS.index(name)}")
+    own.folder.mkdir(parents=True)
     try:
-        found: Fold = uvloop.run(measure(plan, fold))
+        found: list[Fold] = uvloop.run(measure(own, name, staged))
     except (PMLError, ExceptionGroup) as error:
         raise _told(error) from None
     return found
@@ -199,31 +194,39 @@ def _told(error: Exception) -> BaseException:
     return SystemExit(f"{error.code}: {error.message}") if isinstance(error, PMLError) else error
 
 
-async def measure(plan: Plan, fold: Staged) -> Fold:
-    """All stacks beside each other, so that whatever others take is taken from each; then the clock.
+async def measure(plan: Plan, name: str, staged: Sequence[Staged]) -> list[Fold]:
+    """All stacks beside each other, so that whatever others take is taken from each; and the clock.
 
     Raises:
         CallFailed: tools are not offered, a call fails, or nothing is ever predicted.
     """
-    play, held = fold.play, fold.held
-    async with _sides(plan, fold) as sides:
-        came = await _came(plan, play, sides)
-    sittings = {side: held.sittings[side][: len(play.sessions)] for side in SIDES}
-    calls = [each.calls for each in sittings[RANKER]]
-    clock = {
-        side: (
-            held.learners[side],
-            Account.total(each.played(replace(RULES, threshold=fold.thresholds[side])) for each in told),
-        )
-        for side, told in sittings.items()
-    }
+    async with _sides(plan, staged) as sides:
+        return [
+            await _fold(plan, f"{name}, fold {number}", sides, fold) for number, fold in enumerate(staged, 1)
+        ]
+
+
+async def _fold(plan: Plan, name: str, sides: Mapping[str, Side], fold: Staged) -> Fold:
+    """One fold on stacks that predict as it was learned on the others."""
+    await asyncio.gather(*(_warm(sides[side], fold, side) for side in SIDES))
+    plan.say(f"{name}: playing {len(fold.play.sessions)} sessions on {len(sides)} stacks")
+    return _beside_the_clock(fold, await _came(fold.play, sides))
+
+
+def _beside_the_clock(fold: Staged, came: Mapping[str, Account]) -> Fold:
+    held, most = fold.held, len(fold.play.sessions)
+    calls = [each.calls for each in held.sittings[RANKER][:most]]
+    clock = {}
+    for side in SIDES:
+        rules = replace(RULES, threshold=fold.thresholds[side])
+        account = Account.total(each.played(rules) for each in held.sittings[side][:most])
+        clock[side] = (held.learners[side], account)
     off, best = Account.total(map(unpredicted, calls)), Account.total(map(oracle, calls))
-    return Fold(play, fold.thresholds, came, clock, off, best)
+    return Fold(fold.play, fold.thresholds, came, clock, off, best)
 
 
-async def _came(plan: Plan, play: Play, sides: Mapping[str, Side]) -> dict[str, Account]:
+async def _came(play: Play, sides: Mapping[str, Side]) -> dict[str, Account]:
     """What came of each side."""
-    plan.say(f"playing {len(play.sessions)} sessions on {len(sides)} stacks")
     took_s = await asyncio.gather(
         *(_played(side, play, asked=name != NOTHING) for name, side in sides.items())
     )
@@ -234,10 +237,11 @@ async def _came(plan: Plan, play: Play, sides: Mapping[str, Side]) -> dict[str, 
 
 
 @asynccontextmanager
-async def _sides(plan: Plan, fold: Staged) -> AsyncIterator[dict[str, Side]]:
-    """The stacks while the block runs, each of them warm."""
-    play = fold.play
-    settings = _settings(plan.folder, play, fold.models)
+async def _sides(plan: Plan, staged: Sequence[Staged]) -> AsyncIterator[dict[str, Side]]:
+    """The stacks while the block runs; their server gives the results of all folds."""
+    first = staged[0]
+    play = replace(first.play, sessions=[session for fold in staged for session in fold.play.sessions])
+    settings = _settings(plan.folder, play, first.models)
     offered = set(_offered(play).values())
     async with AsyncExitStack() as stacks:
         await stacks.enter_async_context(supervised(settings, plan.say))
@@ -253,9 +257,6 @@ async def _sides(plan: Plan, fold: Staged) -> AsyncIterator[dict[str, Side]]:
             for name, each in ((NOTHING, plain), (BASELINE, baseline), (RANKER, settings))
         }
         await _as_learned(settings, play)
-        plan.say("warming up")
-        for name in SIDES:
-            await _warm(sides[name], fold, name)
         yield sides
 
 
@@ -306,28 +307,30 @@ def _offered(play: Play) -> dict[str, str]:
 
 
 async def _warm(side: Side, fold: Staged, name: str) -> None:
-    """Until the model that learned for this side answers."""
-    play = fold.play
-    await promote(side.settings, fold.held.models[name], NAME)
-    context = chosen_context(DEFAULT_TENANT, "", "", "")
-    await publish_override(side.settings, context, fold.thresholds[name], NAME)
+    """Until the model that learned for this side answers, and its threshold holds."""
+    model, threshold = fold.held.models[name], fold.thresholds[name]
+    await publish_override(side.settings, chosen_context(DEFAULT_TENANT, "", "", ""), threshold, NAME)
+    await promote(side.settings, model, NAME)
+    play, number = fold.play, count()
     session = replace(play.sessions[0], thoughts_s=(0.0,) * len(play.sessions[0].made))
-    names, number = _offered(play), count()
     async with EventConsumer(side.settings, start="end", types=["prediction.made"]) as made:
-        answered_by_model = asyncio.ensure_future(_by_a_model(made))
+        answered_by_model = asyncio.ensure_future(_by(made, model, threshold))
         try:
             async with asyncio.timeout(ANSWERED_S):
                 while not answered_by_model.done():
-                    await _alone(side.client, names, replace(session, name=f"{FIRST}-{next(number)}"))
+                    again = replace(session, name=f"{FIRST}-{session.name}-{next(number)}")
+                    await _alone(side.client, _offered(play), again)
                 await answered_by_model
         except TimeoutError:
             answered_by_model.cancel()
-            raise CallFailed(f"the model answered nothing within {ANSWERED_S:g} s") from None
+            raise CallFailed(f"{model} answered nothing within {ANSWERED_S:g} s") from None
 
 
-async def _by_a_model(made: EventConsumer) -> None:
+async def _by(made: EventConsumer, model: str, threshold: float) -> None:
+    """Until somebody was answered by this model, with this threshold."""
     async for event in made:
-        if isinstance(event.data, PredictionMade) and event.data.model:
+        data = event.data
+        if isinstance(data, PredictionMade) and (data.model, data.threshold) == (model, threshold):
             return
 
 

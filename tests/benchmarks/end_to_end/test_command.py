@@ -78,13 +78,13 @@ def test_stacks_begin_at_what_was_chosen_for_each_fold_that_is_played(tmp_path: 
     written(tmp_path, "nestful", rows, TOOLS)
     good, bad = ([sitting(confidence=0.6, right=right)] * 2 for right in (True, False))
     told = rehearsal("nestful", held_of(good), held_of(bad), models=tmp_path / "models")
-    staged = [*live._staged(tmp_path, told, 1, 3, None)]
-    assert [fold.thresholds for fold in staged] == [dict.fromkeys(SIDES, each) for each in (1.01, 0.5)]
+    staged = live._staged(tmp_path, told, 1, 3, None)
+    assert [fold.thresholds for fold in staged] == [dict.fromkeys(SIDES, each) for each in (1.0, 0.5)]
     plays = [play_of(tmp_path, "nestful", 1, 3, number) for number in range(2)]
     assert [fold.play.sessions for fold in staged] == [play.sessions for play in plays]
     assert [fold.held for fold in staged] == [*told.folds]
     assert {fold.models for fold in staged} == {tmp_path / "models"}
-    given = [*live._staged(tmp_path, told, 1, 3, 0.1)]
+    given = live._staged(tmp_path, told, 1, 3, 0.1)
     assert [fold.thresholds for fold in given] == [dict.fromkeys(SIDES, 0.1)] * 2
 
 
