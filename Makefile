@@ -82,7 +82,6 @@ bench-learning: $(STAMP) ## Measure how well the next tool is predicted under PM
 	@$(BIN)/python -m benchmarks.learning.serving
 
 bench-end-to-end: $(STAMP) ## Measure what prediction is worth to agents in the sessions under PML_DATASETS
-	@$(BIN)/python -m benchmarks.end_to_end
 	@$(BIN)/python -m benchmarks.end_to_end.live
 
 walkthroughs: $(STAMP) ## Walk through every page for newcomers, each command of it

@@ -21,6 +21,8 @@ BUSY_SHARE = 0.1
 SYNC_BYTES = 4_096
 SYNCS = 50
 CHECKOUT = Path(__file__).resolve().parent.parent
+# Of a commit: files differ from it; there is none.
+CHANGED, UNKNOWN = "+", "unknown"
 
 
 def describe(folder: Path) -> dict[str, Any]:
@@ -65,9 +67,9 @@ def commit() -> str:
     try:
         head = _git("rev-parse", "--short=12", "HEAD")
         changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!benchmarks/results")
-        return head + ("+" if changed else "")
+        return head + (CHANGED if changed else "")
     except (OSError, subprocess.CalledProcessError):
-        return "unknown"
+        return UNKNOWN
 
 
 class OthersWatch:

@@ -35,7 +35,7 @@ class Asked:
     def foreseen(self, session: Session) -> tuple[Foreseen, ...]:
         """What comes next after each call; after the last one too, because nobody knows that it was."""
         places = range(1, len(session.made) + 1)
-        return tuple(self._told(self._answered(session, place)) for place in places)
+        return tuple(self._told(self._answered(session, place), session) for place in places)
 
     def _answered(self, session: Session, place: int) -> PredictAnswer:
         """The answer to the question that a stack asks when so many calls have been made."""
@@ -53,22 +53,22 @@ class Asked:
         request = PredictRequest(history=tuple(names[-HISTORY_MOST:]), request=text, past=past)
         return answered(self._library, DEFAULT_TENANT, request, self._served)
 
-    def _told(self, answer: PredictAnswer) -> Foreseen:
+    def _told(self, answer: PredictAnswer, session: Session) -> Foreseen:
         tasks = {task.id: task for task in answer.workflow.tasks} if answer.workflow else {}
         guesses = (
-            self._guess(tasks[name], candidate.confidence)
+            self._guess(tasks[name], candidate.confidence, session)
             for candidate in answer.candidates
             for name in candidate.tasks
         )
         return Foreseen(tuple(guesses), tuple(_tools(each.name for each in answer.candidates)))
 
-    def _guess(self, task: Task, confidence: float) -> Guess:
+    def _guess(self, task: Task, confidence: float, session: Session) -> Guess:
         (tool,) = _tools([task.tool or ""])
         arguments = {
             name: value.value for name, value in task.arguments.items() if isinstance(value, LiteralValue)
         }
-        key, play = key_of(tool, arguments), self._play
-        return Guess(tool, key, confidence, play.reads.get(tool, False), drawn_s(play.seed, key))
+        key, reads = key_of(tool, arguments), self._play.reads.get(tool, False)
+        return Guess(tool, key, confidence, reads, drawn_s(session.trace_id, key))
 
 
 def _tools(names: Iterable[str]) -> list[str]:

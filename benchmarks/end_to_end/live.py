@@ -13,7 +13,7 @@ import asyncio
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import count
@@ -27,6 +27,7 @@ from mcp import Client
 from rich.console import Console
 
 from benchmarks.datasets import VARIABLE, datasets_place
+from benchmarks.end_to_end import table
 from benchmarks.end_to_end.clock import Account, oracle, unpredicted
 from benchmarks.end_to_end.live_log import TYPES, EarlyCalls
 from benchmarks.end_to_end.live_table import Fold, row_of, show
@@ -45,7 +46,9 @@ from benchmarks.proxy import CallFailed, through_pml
 from benchmarks.report import Result
 from benchmarks.stack import beside, with_prefix
 from pml.processors.learning.judging import FOLDS
+from pml.processors.speculation.budget import BUDGETS
 from pml.schemas.errors import PMLError
+from pml.schemas.events import Event
 from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.schemas.speculation_events import PredictionMade
 from pml.streams.catalog_topic import read_catalog
@@ -66,7 +69,7 @@ SESSIONS, AT_ONCE, SEED = 200, 12, 1
 # Until a question is answered for the first time, until the log has all events.
 ANSWERED_S, TOLD_S = 120.0, 60.0
 POLL_S = 0.2
-FIRST = "warm-up"
+FIRST, WARM_CALLS = "warm-up", 2
 SPAN_ID = "0123456789abcdef"
 
 
@@ -104,7 +107,7 @@ def main(
         typer.Option(
             min=0,
             max=1,
-            help="The confidence at which calls begin; else what the clock chose on other folds.",
+            help="The confidence at which calls begin (nothing is kept then); else what the clock chose.",
         ),
     ] = None,
     models: Annotated[
@@ -126,22 +129,26 @@ def main(
     if folder is None:
         raise SystemExit(f"{VARIABLE} names no folder: the data sets are needed")
     others, found = OthersWatch(), dict[str, Row]()
-    with planned(NAME, 1, seed) as plan:
+    with planned(NAME, FOLDS, seed) as plan:
         # To the end, before a stack starts: nothing learns beside what is measured.
         told = {
-            each.name: each for each, _ in measured(folder, names, plan, others, most=MODELLED, models=models)
+            each.name: (each, row)
+            for each, row in measured(folder, names, plan, others, most=MODELLED, models=models)
         }
         for name in names:
-            staged = _staged(folder, told[name], seed, sessions // FOLDS, threshold)
-            found[name] = measured_now({**_about(name), **row_of(_measured(plan, name, staged))})
-            if sessions >= SESSIONS:
+            staged = _staged(folder, told[name][0], seed, sessions // FOLDS, threshold)
+            row = row_of(_measured(plan, name, staged))
+            found[name] = measured_now({**_about(name), "at_once": AT_ONCE, **row})
+            if sessions >= SESSIONS and threshold is None:
                 kept = {**kept_rows(NAME, seed), **found}
                 _result(in_order(kept, SETS), plan, others).write()
         result = _result(in_order(found, names), plan, others)
     if json:
         sys.stdout.buffer.write(orjson.dumps(result.as_dict()) + b"\n")
         return
-    show(result.facts["sets"], Console(width=None if sys.stdout.isatty() else WIDE))
+    console = Console(width=None if sys.stdout.isatty() else WIDE)
+    table.show([told[name][1] for name in names], console)
+    show(result.facts["sets"], console)
 
 
 def _about(name: str) -> dict[str, Any]:
@@ -168,7 +175,7 @@ def _result(rows: Sequence[Row], plan: Plan, others: OthersWatch) -> Result:
         for side in SIDES
         for where in ("stack", "clock")
     ]
-    return Result.of(NAME, figures, plan, others, {"at_once": AT_ONCE, "sets": rows})
+    return Result.of(NAME, figures, plan, others, {"sets": rows})
 
 
 def _measured(plan: Plan, name: str, staged: Sequence[Staged]) -> list[Fold]:
@@ -198,12 +205,20 @@ async def measure(plan: Plan, name: str, staged: Sequence[Staged]) -> list[Fold]
     """All stacks beside each other, so that whatever others take is taken from each; and the clock.
 
     Raises:
-        CallFailed: tools are not offered, a call fails, or nothing is ever predicted.
+        CallFailed: other sessions were foreseen, a tool is missing, a call fails, or nothing is predicted.
     """
+    for fold in staged:
+        _same_sessions(fold)
     async with _sides(plan, staged) as sides:
         return [
             await _fold(plan, f"{name}, fold {number}", sides, fold) for number, fold in enumerate(staged, 1)
         ]
+
+
+def _same_sessions(fold: Staged) -> None:
+    calls = [fold.play.calls(session) for session in fold.play.sessions]
+    if any([each.calls for each in fold.held.sittings[side][: len(calls)]] != calls for side in SIDES):
+        raise CallFailed("other sessions were foreseen than are to be played: empty the folder of models")
 
 
 async def _fold(plan: Plan, name: str, sides: Mapping[str, Side], fold: Staged) -> Fold:
@@ -256,7 +271,10 @@ async def _sides(plan: Plan, staged: Sequence[Staged]) -> AsyncIterator[dict[str
             name: Side(each, await stacks.enter_async_context(through_pml(each, offered)))
             for name, each in ((NOTHING, plain), (BASELINE, baseline), (RANKER, settings))
         }
-        await _as_learned(settings, play)
+        for name in SIDES:
+            await _as_learned(sides[name].settings, play)
+        # Nobody waits for its first call in the middle of what is measured.
+        await _alone(sides[NOTHING].client, _offered(play), _first_calls(play, NOTHING))
         yield sides
 
 
@@ -280,7 +298,8 @@ def _settings(folder: Path, play: Play, models: Path) -> Settings:
     server = {
         "command": sys.executable,
         "args": ["-m", "benchmarks.servers.recorded", str(recorded)],
-        "concurrency": 32,
+        # What sessions may begin early waits for nothing, as on the clock.
+        "concurrency": AT_ONCE * (BUDGETS["normal"].concurrent + 1),
     }
     read = {"scope": "readonly", "approval": "auto", "touches": [SERVER]}
     write = {"scope": "filesystem", "approval": "auto", "effect": "write", "touches": [SERVER]}
@@ -312,18 +331,26 @@ async def _warm(side: Side, fold: Staged, name: str) -> None:
     await publish_override(side.settings, chosen_context(DEFAULT_TENANT, "", "", ""), threshold, NAME)
     await promote(side.settings, model, NAME)
     play, number = fold.play, count()
-    session = replace(play.sessions[0], thoughts_s=(0.0,) * len(play.sessions[0].made))
     async with EventConsumer(side.settings, start="end", types=["prediction.made"]) as made:
         answered_by_model = asyncio.ensure_future(_by(made, model, threshold))
         try:
             async with asyncio.timeout(ANSWERED_S):
                 while not answered_by_model.done():
-                    again = replace(session, name=f"{FIRST}-{session.name}-{next(number)}")
+                    again = _first_calls(play, f"{play.sessions[0].name}-{next(number)}")
                     await _alone(side.client, _offered(play), again)
                 await answered_by_model
         except TimeoutError:
-            answered_by_model.cancel()
             raise CallFailed(f"{model} answered nothing within {ANSWERED_S:g} s") from None
+        finally:
+            answered_by_model.cancel()
+
+
+def _first_calls(play: Play, name: str) -> Session:
+    """Calls that warm a stack up, without a thought: they are of a session that nobody measures."""
+    session = play.sessions[0]
+    made, requests = session.made[:WARM_CALLS], session.requests[:WARM_CALLS]
+    none_s = (0.0,) * len(made)
+    return replace(session, name=f"{FIRST}-{name}", made=made, thoughts_s=none_s, requests=requests)
 
 
 async def _by(made: EventConsumer, model: str, threshold: float) -> None:
@@ -348,10 +375,17 @@ async def _played(side: Side, play: Play, *, asked: bool) -> float:
 
 
 async def _ended(settings: Settings, play: Play) -> EarlyCalls:
-    """What the log says of these sessions, once all that began early has come to an end."""
-    async with asyncio.timeout(TOLD_S):
-        while (found := await _logged(settings, play)).run:
-            await asyncio.sleep(POLL_S)
+    """What the log says of these sessions, once all that began early has come to an end.
+
+    Raises:
+        CallFailed: it does not.
+    """
+    try:
+        async with asyncio.timeout(TOLD_S):
+            while (found := await _logged(settings, play)).run:
+                await asyncio.sleep(POLL_S)
+    except TimeoutError:
+        raise CallFailed(f"calls that began early have not ended within {TOLD_S:g} s") from None
     return found
 
 
@@ -364,15 +398,22 @@ async def _logged(settings: Settings, play: Play) -> EarlyCalls:
     return found
 
 
-async def _settled(events: EventConsumer, play: Play, *, asked: bool) -> None:
-    """Until every run ended, and what was asked after each was answered or given up."""
-    runs = sum(len(each.made) for each in play.sessions)
+async def _settled(events: AsyncIterable[Event], play: Play, *, asked: bool) -> None:
+    """Until every run ended, and what was asked after each was answered or given up.
+
+    Raises:
+        CallFailed: that does not come.
+    """
+    names, runs = {session.name for session in play.sessions}, sum(len(each.made) for each in play.sessions)
     found: Counter[str] = Counter()
-    async with asyncio.timeout(TOLD_S):
-        async for event in events:
-            found[event.type] += not event.session_id.startswith(FIRST)
-            if found["run.completed"] == runs and found["internal.ended"] >= runs * asked:
-                return
+    try:
+        async with asyncio.timeout(TOLD_S):
+            async for event in events:
+                found[event.type] += event.session_id in names
+                if found["run.completed"] >= runs and found["internal.ended"] >= runs * asked:
+                    return
+    except TimeoutError:
+        raise CallFailed(f"of {runs} runs the log tells after {TOLD_S:g} s: {dict(found)}") from None
 
 
 async def _alone(client: Client, names: Mapping[str, str], session: Session) -> float:

@@ -10,7 +10,7 @@ from benchmarks.end_to_end.models import SIDES
 from benchmarks.end_to_end.sets import ANSWER_S, ASKED_S, SETS, Rehearsal, rehearsals
 from benchmarks.figures import Figure
 from benchmarks.kept_rows import Row, in_order, kept_rows, measured_now
-from benchmarks.machine import OthersWatch, commit
+from benchmarks.machine import CHANGED, UNKNOWN, OthersWatch, commit
 from benchmarks.plan import Plan
 from benchmarks.report import Result
 
@@ -53,11 +53,12 @@ def result(rows: Sequence[Row], plan: Plan, others: OthersWatch, most: int) -> R
 def _work(plan: Plan, models: Path | None) -> Path:
     """A folder for the models of this commit; another one may learn something else of the same sessions."""
     now = commit()
-    stays = models is not None and now.isalnum()
-    work = models / now if models is not None and stays else plan.folder / "models"
-    if models is not None and not stays:
+    if models is None:
+        return plan.folder / "models"
+    if now == UNKNOWN or now.endswith(CHANGED):
         plan.say("models are not kept: files differ from the commit, or there is none")
-    return work.absolute()
+        return plan.folder / "models"
+    return models.absolute() / now
 
 
 def _figures(rows: Sequence[Row]) -> list[Figure]:

@@ -34,8 +34,8 @@ ReadOnly = Mapping[str, bool | None]
 class Session:
     """A recorded session that is played: its calls, the thought before each, and what the client tells.
 
-    `requests` has for each call what is visible of the request when it has ended. By `trace_id` the server
-    knows of which session a call is.
+    `requests` has for each call what is visible of the request when it has ended. By `trace_id`, drawn with
+    the seed, the server knows of which session a call is.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Play:
         """The session as the clock plays it."""
         told = zip(session.made, session.keys, session.thoughts_s, strict=True)
         return tuple(
-            Call(each.name, key, self.reads[each.name], drawn_s(self.seed, key), thought_s)
+            Call(each.name, key, self.reads[each.name], drawn_s(session.trace_id, key), thought_s)
             for each, key, thought_s in told
         )
 
@@ -151,9 +151,7 @@ def server_file(play: Play) -> bytes:
         session.trace_id: {key_of(each.name, each.arguments).decode(): given(each) for each in session.made}
         for session in play.sessions
     }
-    return orjson.dumps(
-        {"seed": play.seed, "median_s": MEDIAN_S, "tools": told_tools(play), "results": results}
-    )
+    return orjson.dumps({"median_s": MEDIAN_S, "tools": told_tools(play), "results": results})
 
 
 def given(call: Past) -> dict[str, Any]:

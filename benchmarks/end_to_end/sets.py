@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
+from hashlib import blake2b
+from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from benchmarks.end_to_end.models import SIDES
 from benchmarks.end_to_end.play import play_of
 from benchmarks.learning.ways import WAYS
 from pml.processors.learning.judging import FOLDS
+from pml.streams.learning.data_sets import OPEN_PART
 from pml.streams.settings import Settings
 
 # Of `WAYS`: the two that are read twice also with as much visible as in the figures that are aimed at.
@@ -30,6 +33,9 @@ LONGEST = ("n8n", "toollinkos")
 # there before the shortest thought is over; 20 ms are a guess on the safe side of an unloaded machine.
 ASKED_S, ANSWER_S = 0.010, 0.020
 RULES = Rules(1.0, ASKED_S, ANSWER_S)
+
+# A set, one of its folds, and how that is foreseen.
+Task = tuple[str, int, Callable[[], Held]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,36 +68,43 @@ def rehearsals(
         most: so many sessions of each fold are played at most; None: all.
         work: where models are kept, and what they foresaw: folds that are there are not foreseen again.
     """
+    models = {name: work / f"{name} {_digest(folder, name)}" for name in names}
+    ordered = sorted(names, key=lambda name: name not in LONGEST)
+    tasks = [
+        (name, number, partial(_fold, folder, name, seed, number, most=most, models=models[name]))
+        for name in ordered
+        for number in range(FOLDS)
+    ]
     found: dict[str, dict[int, Held]] = {name: {} for name in names}
-    with _processes() as pool:
-        waiting = {
-            pool.submit(_fold, folder, name, seed, number, most=most, models=_models(work, name)): (
-                name,
-                number,
-            )
-            for name in sorted(names, key=lambda name: name not in LONGEST)
-            for number in range(FOLDS)
-        }
-        for done in as_completed(waiting):
-            name, number = waiting[done]
-            found[name][number] = done.result()
-            if len(found[name]) == FOLDS:
-                folds = found.pop(name)
-                yield Rehearsal(name, [folds[number] for number in range(FOLDS)], _models(work, name))
+    for name, number, held in in_processes(tasks):
+        found[name][number] = held
+        if len(found[name]) == FOLDS:
+            folds = found.pop(name)
+            yield Rehearsal(name, [folds[each] for each in range(FOLDS)], models[name])
 
 
-@contextmanager
-def _processes() -> Iterator[Executor]:
-    """What was not begun is not, once nobody waits for it any more."""
-    pool = ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn"))
-    try:
-        yield pool
-    finally:
-        pool.shutdown(cancel_futures=True)
+def in_processes(tasks: Sequence[Task]) -> Iterator[tuple[str, int, Held]]:
+    """What comes of each, as it comes, with its name and number; one at a time on each core.
+
+    None waits in the pool, whose queue nobody can empty: where one fails, no other one begins.
+    """
+    cores, waiting = os.cpu_count() or 1, iter(tasks)
+    with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
+
+        def begin(most: int) -> dict[Future[Held], tuple[str, int]]:
+            return {pool.submit(task): (name, number) for name, number, task in islice(waiting, most)}
+
+        running = begin(cores)
+        while running:
+            for done in wait(running, return_when=FIRST_COMPLETED).done:
+                yield *running.pop(done), done.result()
+                running |= begin(1)
 
 
-def _models(work: Path, name: str) -> Path:
-    return work / name
+def _digest(folder: Path, name: str) -> str:
+    """Of what is read of a set: of other sessions, other models learn."""
+    files = (folder / WAYS[name].folder / each for each in (OPEN_PART, "tools.jsonl"))
+    return blake2b(b"".join(file.read_bytes() for file in files), digest_size=6).hexdigest()
 
 
 def _fold(folder: Path, name: str, seed: int, number: int, *, most: int | None, models: Path) -> Held:

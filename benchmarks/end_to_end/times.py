@@ -1,4 +1,4 @@
-"""How long a recorded call takes where whoever makes it knows nothing but the call."""
+"""How long a recorded call takes where whoever makes it knows nothing but the call and its session."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from benchmarks.speculation.sample import SIGMA
 MEDIAN_S = 1.5
 
 
-def drawn_s(seed: int, key: bytes, median_s: float = MEDIAN_S) -> float:
-    """Seconds, lognormal, the same for the same call."""
-    return median_s * random.Random(f"{seed}/".encode() + key).lognormvariate(0.0, SIGMA)
+def drawn_s(trace_id: str, key: bytes, median_s: float = MEDIAN_S) -> float:
+    """Seconds, lognormal, the same whenever a session makes the same call.
+
+    In another session it takes another time: else what a few frequent calls happen to take would decide.
+    """
+    return median_s * random.Random(f"{trace_id}/".encode() + key).lognormvariate(0.0, SIGMA)

@@ -45,9 +45,9 @@ async def serve(recorded: Mapping[str, Any]) -> None:
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(context: Any, parameters: types.CallToolRequestParams) -> types.CallToolResult:
-        key = key_of(parameters.name, parameters.arguments or {})
-        await asyncio.sleep(drawn_s(recorded["seed"], key, recorded["median_s"]))
-        session = recorded["results"].get(_trace_id(context.meta), {})
+        trace_id, key = _trace_id(context.meta), key_of(parameters.name, parameters.arguments or {})
+        await asyncio.sleep(drawn_s(trace_id, key, recorded["median_s"]))
+        session = recorded["results"].get(trace_id, {})
         return types.CallToolResult(content=[], structured_content=session.get(key.decode(), {}))
 
     server = Server("recorded", on_list_tools=list_tools, on_call_tool=call_tool)

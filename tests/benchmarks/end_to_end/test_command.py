@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from benchmarks.end_to_end import __main__ as command
 from benchmarks.end_to_end import live, modelled, sets
-from benchmarks.end_to_end.measure import Held
+from benchmarks.end_to_end.clock import Account, Call, Guess, oracle, played, unpredicted
+from benchmarks.end_to_end.foreseen import Foreseen
+from benchmarks.end_to_end.measure import Held, Sitting
 from benchmarks.end_to_end.models import SIDES
-from benchmarks.end_to_end.play import play_of
+from benchmarks.end_to_end.play import Play, play_of
 from benchmarks.end_to_end.sets import Rehearsal
 from benchmarks.kept_rows import kept_rows
 from benchmarks.plan import Plan
+from benchmarks.proxy import CallFailed
 from benchmarks.report import Result
+from pml.processors.learning.judging import FOLDS
 from pml.streams.settings import Settings
 from tests.benchmarks.end_to_end.test_measure import TOOLS, held_of, sitting
 from tests.streams.learning.recorded_sets import row, written
 
 WRITE = Result.write
+CAME = {name: Account(100.0) for name in (live.NOTHING, *SIDES)}
+
+
+def write_sessions(folder: Path) -> None:
+    """Twenty of nestful, no two of them near-duplicates."""
+    rows = [row(number, TOOLS, intent=f"plan {number}") for number in range(20)]
+    for number, each in enumerate(rows):
+        each["tasks"][0]["arguments"] = {"x": {"type": "literal", "value": number}}
+    written(folder, "nestful", rows, TOOLS)
 
 
 def rehearsal(name: str, *folds: Held, models: Path = Path()) -> Rehearsal:
@@ -72,10 +88,7 @@ def test_less_than_a_whole_measurement_is_not_kept(
 
 
 def test_stacks_begin_at_what_was_chosen_for_each_fold_that_is_played(tmp_path: Path) -> None:
-    rows = [row(number, TOOLS, intent=f"plan {number}") for number in range(20)]
-    for number, each in enumerate(rows):
-        each["tasks"][0]["arguments"] = {"x": {"type": "literal", "value": number}}
-    written(tmp_path, "nestful", rows, TOOLS)
+    write_sessions(tmp_path)
     good, bad = ([sitting(confidence=0.6, right=right)] * 2 for right in (True, False))
     told = rehearsal("nestful", held_of(good), held_of(bad), models=tmp_path / "models")
     staged = live._staged(tmp_path, told, 1, 3, None)
@@ -109,7 +122,9 @@ def test_folds_that_are_there_are_not_foreseen_again(tmp_path: Path, monkeypatch
     assert asked == [3, 4, 3, 3], "another seed, or fewer sessions, is something else"
 
 
-@pytest.mark.parametrize(("now", "kept"), [("0123456789ab", True), ("0123456789ab+", False)])
+@pytest.mark.parametrize(
+    ("now", "kept"), [("0123456789ab", True), ("0123456789ab+", False), ("unknown", False)]
+)
 def test_models_stay_for_the_commit_that_they_are_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, now: str, kept: bool
 ) -> None:
@@ -121,3 +136,110 @@ def test_models_stay_for_the_commit_that_they_are_of(
     assert modelled._work(plan, stays) == expected
     assert bool(said) is not kept
     assert modelled._work(plan, None) == plan.folder / "models"
+
+
+def test_folds_are_in_their_order_however_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path, "nestful", [row(1, TOOLS)], TOOLS)
+    written(tmp_path, "n8n", [row(1, TOOLS)], TOOLS)
+    foreseen = {number: held_of([sitting(confidence=number / 10)]) for number in range(FOLDS)}
+    begun: list[str] = []
+
+    def backwards(tasks: Sequence[sets.Task]) -> Iterator[tuple[str, int, Held]]:
+        begun.extend(name for name, _, _ in tasks)
+        yield from ((name, number, foreseen[number]) for name, number, _ in reversed(tasks))
+
+    monkeypatch.setattr(sets, "in_processes", backwards)
+    told = [*sets.rehearsals(tmp_path, ["nestful", "n8n"], 1, None, tmp_path / "models")]
+    assert begun == ["n8n"] * FOLDS + ["nestful"] * FOLDS
+    assert [each.name for each in told] == ["nestful", "n8n"]
+    assert [each.folds for each in told] == [[*foreseen.values()]] * 2
+    (models,) = {each.models.parent for each in told}
+    assert models == tmp_path / "models"
+
+
+def test_of_other_data_other_models_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        sets, "in_processes", lambda tasks: ((name, number, held_of([])) for name, number, _ in tasks)
+    )
+    folders = []
+    for number in (1, 2):
+        (place := tmp_path / str(number)).mkdir()
+        written(place, "nestful", [row(number, TOOLS)], TOOLS)
+        folders += [each.models for each in sets.rehearsals(place, ["nestful"], 1, None, tmp_path)]
+    assert len({*folders}) == len(folders) == 2
+
+
+def test_where_a_fold_fails_no_other_one_begins(tmp_path: Path) -> None:
+    """In processes of their own; what began beside it ends."""
+    tasks = [("nestful", number, partial(touched, tmp_path, number)) for number in range(1, 20)]
+    found = []
+    with pytest.raises(ValueError, match="the third fails"):
+        found.extend(sets.in_processes(cast("list[sets.Task]", tasks)))
+    begun = {int(each.name) for each in tmp_path.iterdir()}
+    assert begun <= set(range(1, 4 + (os.cpu_count() or 1)))
+
+
+def touched(folder: Path, number: int) -> int:
+    (folder / str(number)).touch()
+    if number == 3:
+        raise ValueError("the third fails")
+    return -number
+
+
+def staged_of(play: Play, *, confidence: float = 0.8) -> live.Staged:
+    """Both sides name every next call, so sure."""
+    sittings = []
+    for session in play.sessions:
+        calls = play.calls(session)
+        after = [
+            Foreseen((Guess(c.tool, c.key, confidence, c.safe, c.tool_s),), (c.tool,)) for c in calls[1:]
+        ]
+        sittings.append(Sitting(calls, (*after, Foreseen((), ()))))
+    return live.Staged(play, held_of(sittings), {"baseline": 0.9, "ranker": 0.5}, Path())
+
+
+def test_the_clock_plays_the_sessions_that_stacks_play(tmp_path: Path) -> None:
+    write_sessions(tmp_path)
+    whole, some = (play_of(tmp_path, "nestful", 1, most) for most in (None, 2))
+    staged = replace(staged_of(whole), play=some)
+    live._same_sessions(staged)
+    found = live._beside_the_clock(staged, {})
+    calls = [some.calls(session) for session in some.sessions]
+    assert found.nothing == Account.total(map(unpredicted, calls))
+    assert found.oracle == Account.total(map(oracle, calls))
+    assert found.clock["baseline"] == ("markov_1", Account.total(map(asked_in_vain, calls)))
+    learner, account = found.clock["ranker"]
+    assert learner == "boosted"
+    assert account.hits == sum(call.safe for told in calls for call in told[1:]) > 0
+    others = replace(some, sessions=whole.sessions[1:3])
+    with pytest.raises(CallFailed, match="other sessions"):
+        live._same_sessions(replace(staged, play=others))
+
+
+def asked_in_vain(calls: tuple[Call, ...]) -> Account:
+    return played(calls, [()] * len(calls), replace(sets.RULES, threshold=1.0))
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        ({}, True),
+        ({"sessions": live.SESSIONS + 5}, True),
+        ({"sessions": 5}, False),
+        ({"threshold": 0.2}, False),
+    ],
+)
+def test_of_stacks_is_kept_what_is_of_enough_sessions_and_of_chosen_thresholds(
+    results: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], kept: bool
+) -> None:
+    write_sessions(results)
+    folds = [play_of(results, "nestful", 1, None, number) for number in range(FOLDS)]
+    told = rehearsal("nestful", *(staged_of(play).held for play in folds))
+    monkeypatch.setattr(modelled, "rehearsals", lambda *_: iter([told]))
+    monkeypatch.setattr(live, "kept_rows", lambda name, seed: kept_rows(name, seed, results))
+    monkeypatch.setattr(
+        live, "_measured", lambda plan, name, staged: [live._beside_the_clock(each, CAME) for each in staged]
+    )
+    live.main(sets="nestful", json=True, **options)
+    assert ("nestful" in kept_rows(live.NAME, 1, results)) is kept
+    assert "nestful" in kept_rows(modelled.NAME, 1, results), "the clock plays all, at its own thresholds"

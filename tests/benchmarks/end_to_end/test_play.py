@@ -14,6 +14,7 @@ from mcp.client.stdio import StdioServerParameters
 from benchmarks.end_to_end.live import traced
 from benchmarks.end_to_end.models import BASELINE, RANKER, catalog_of, trained_sides
 from benchmarks.end_to_end.play import SERVER, Play, given, play_of, server_file
+from benchmarks.end_to_end.times import drawn_s
 from pml.processors.learning.judging import FOLDS
 from pml.processors.learning.learners import BASELINES
 from pml.schemas.catalog import ServerTools
@@ -83,6 +84,14 @@ def test_a_server_knows_which_session_a_call_is_of(play: Play) -> None:
     first = [results[each.trace_id][each.keys[0].decode()] for each in play.sessions]
     assert first == [given(each.made[0]) for each in play.sessions]
     assert len({each["id"] for each in first}) == len(first)
+
+
+def test_the_same_call_takes_its_time_in_each_session(play: Play) -> None:
+    first = [play.calls(session)[0] for session in play.sessions]
+    assert len({call.key for call in first}) == 1
+    assert len({call.tool_s for call in first}) == len(first) > 1
+    session = play.sessions[0]
+    assert drawn_s(session.trace_id, first[0].key) == first[0].tool_s, "as the server draws it"
 
 
 def test_the_baseline_of_a_play_is_what_it_is_beside_all_who_learn(play: Play, tmp_path: Path) -> None:
