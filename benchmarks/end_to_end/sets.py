@@ -20,7 +20,6 @@ from benchmarks.end_to_end.models import SIDES
 from benchmarks.end_to_end.play import play_of
 from benchmarks.learning.ways import WAYS
 from pml.processors.learning.judging import FOLDS
-from pml.streams.learning.data_sets import OPEN_PART
 from pml.streams.settings import Settings
 
 # Of `WAYS`: the two that are read twice also with as much visible as in the figures that are aimed at.
@@ -102,9 +101,11 @@ def in_processes(tasks: Sequence[Task]) -> Iterator[tuple[str, int, Held]]:
 
 
 def _digest(folder: Path, name: str) -> str:
-    """Of what is read of a set: of other sessions, other models learn."""
-    files = (folder / WAYS[name].folder / each for each in (OPEN_PART, "tools.jsonl"))
-    return blake2b(b"".join(file.read_bytes() for file in files), digest_size=6).hexdigest()
+    """Of the files of a set: of other sessions, other models learn."""
+    told = blake2b(digest_size=6)
+    for file in sorted((folder / WAYS[name].folder).glob("*.jsonl*")):
+        told.update(file.read_bytes())
+    return told.hexdigest()
 
 
 def _fold(folder: Path, name: str, seed: int, number: int, *, most: int | None, models: Path) -> Held:
