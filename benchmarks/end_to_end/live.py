@@ -65,7 +65,7 @@ from pml.streams.threshold_overrides import chosen_context, publish_override
 NAME = "end_to_end_live"
 WIDE = 150
 NOTHING = "nothing"
-SESSIONS, AT_ONCE, SEED = 200, 12, 1
+SESSIONS, AT_ONCE, SEED = 120, 6, 1
 # Until a question is answered for the first time, until the log has all events.
 ANSWERED_S, TOLD_S = 120.0, 60.0
 POLL_S = 0.2
