@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -12,32 +11,24 @@ from typing import Any, cast
 import pytest
 
 from benchmarks.end_to_end import __main__ as command
-from benchmarks.end_to_end import live, modelled, sets
-from benchmarks.end_to_end.clock import Account, Call, Guess, oracle, played, unpredicted
-from benchmarks.end_to_end.foreseen import Foreseen
-from benchmarks.end_to_end.measure import Held, Sitting
+from benchmarks.end_to_end import live, modelled, sets, stacks
+from benchmarks.end_to_end.clock import Account
+from benchmarks.end_to_end.measure import Held
 from benchmarks.end_to_end.models import SIDES
-from benchmarks.end_to_end.play import Play, play_of
+from benchmarks.end_to_end.play import play_of
 from benchmarks.end_to_end.sets import Rehearsal
 from benchmarks.kept_rows import kept_rows
 from benchmarks.plan import Plan
-from benchmarks.proxy import CallFailed
 from benchmarks.report import Result
 from pml.processors.learning.judging import FOLDS
 from pml.streams.settings import Settings
 from tests.benchmarks.end_to_end.test_measure import TOOLS, held_of, sitting
+from tests.benchmarks.end_to_end.test_stacks import staged_of, write_sessions
 from tests.streams.learning.recorded_sets import row, written
 
 WRITE = Result.write
-CAME = {name: Account(100.0) for name in (live.NOTHING, *SIDES)}
-
-
-def write_sessions(folder: Path) -> None:
-    """Twenty of nestful, no two of them near-duplicates."""
-    rows = [row(number, TOOLS, intent=f"plan {number}") for number in range(20)]
-    for number, each in enumerate(rows):
-        each["tasks"][0]["arguments"] = {"x": {"type": "literal", "value": number}}
-    written(folder, "nestful", rows, TOOLS)
+beside = stacks._beside_the_clock
+CAME = {name: Account(100.0) for name in (stacks.NOTHING, *SIDES)}
 
 
 def rehearsal(name: str, *folds: Held, models: Path = Path()) -> Rehearsal:
@@ -186,40 +177,6 @@ def touched(folder: Path, number: int) -> int:
     return -number
 
 
-def staged_of(play: Play, *, confidence: float = 0.8) -> live.Staged:
-    """Both sides name every next call, so sure."""
-    sittings = []
-    for session in play.sessions:
-        calls = play.calls(session)
-        after = [
-            Foreseen((Guess(c.tool, c.key, confidence, c.safe, c.tool_s),), (c.tool,)) for c in calls[1:]
-        ]
-        sittings.append(Sitting(calls, (*after, Foreseen((), ()))))
-    return live.Staged(play, held_of(sittings), {"baseline": 0.9, "ranker": 0.5}, Path())
-
-
-def test_the_clock_plays_the_sessions_that_stacks_play(tmp_path: Path) -> None:
-    write_sessions(tmp_path)
-    whole, some = (play_of(tmp_path, "nestful", 1, most) for most in (None, 2))
-    staged = replace(staged_of(whole), play=some)
-    live._same_sessions(staged)
-    found = live._beside_the_clock(staged, {})
-    calls = [some.calls(session) for session in some.sessions]
-    assert found.nothing == Account.total(map(unpredicted, calls))
-    assert found.oracle == Account.total(map(oracle, calls))
-    assert found.clock["baseline"] == ("markov_1", Account.total(map(asked_in_vain, calls)))
-    learner, account = found.clock["ranker"]
-    assert learner == "boosted"
-    assert account.hits == sum(call.safe for told in calls for call in told[1:]) > 0
-    others = replace(some, sessions=whole.sessions[1:3])
-    with pytest.raises(CallFailed, match="other sessions"):
-        live._same_sessions(replace(staged, play=others))
-
-
-def asked_in_vain(calls: tuple[Call, ...]) -> Account:
-    return played(calls, [()] * len(calls), replace(sets.RULES, threshold=1.0))
-
-
 @pytest.mark.parametrize(
     ("options", "kept"),
     [
@@ -238,7 +195,9 @@ def test_of_stacks_is_kept_what_is_of_enough_sessions_and_of_chosen_thresholds(
     monkeypatch.setattr(modelled, "rehearsals", lambda *_: iter([told]))
     monkeypatch.setattr(live, "kept_rows", lambda name, seed: kept_rows(name, seed, results))
     monkeypatch.setattr(
-        live, "_measured", lambda plan, name, staged: [live._beside_the_clock(each, CAME) for each in staged]
+        live,
+        "_measured",
+        lambda plan, name, staged: [stacks._beside_the_clock(each, CAME) for each in staged],
     )
     live.main(sets="nestful", json=True, **options)
     assert ("nestful" in kept_rows(live.NAME, 1, results)) is kept

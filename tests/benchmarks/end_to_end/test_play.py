@@ -11,9 +11,9 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-from benchmarks.end_to_end.live import traced
 from benchmarks.end_to_end.models import BASELINE, RANKER, catalog_of, trained_sides
 from benchmarks.end_to_end.play import SERVER, Play, given, play_of, server_file
+from benchmarks.end_to_end.stacks import traced
 from benchmarks.end_to_end.times import drawn_s
 from pml.processors.learning.judging import FOLDS
 from pml.processors.learning.learners import BASELINES
