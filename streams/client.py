@@ -341,7 +341,7 @@ def rejection(data: CommandRejected) -> Refused:
     if data.invalid:
         return WorkflowInvalid(code, message, **details)
     error = Refused(message, **details)
-    error.code = code
+    error.code, error.retryable = code, bool(data.error.get("retryable"))
     return error
 
 

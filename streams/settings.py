@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -18,7 +19,12 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
 
 from pml.schemas.catalog import SpeculationMode
 from pml.schemas.codec import explain
@@ -330,6 +336,10 @@ class Settings(BaseSettings):
         """
         try:
             return cls(**values)
+        except SettingsError as error:
+            raise ConfigurationError(
+                f'a setting is wrong: {error}; a list is written as JSON, such as ["a.example"]'
+            ) from None
         except ValidationError as error:
             read = ", ".join(str(path) for path in files()) or "no pml.toml"
             raise ConfigurationError(
@@ -414,5 +424,7 @@ def _variables(values: dict[str, Any], prefix: str) -> list[tuple[str, str]]:
             pairs += _variables(value, f"{prefix}{name.upper()}__")
         elif value is not None:
             plain = value.get_secret_value() if isinstance(value, SecretStr) else value
-            pairs.append((prefix + name.upper(), str(plain)))
+            # A list is read as JSON.
+            text = json.dumps(plain) if isinstance(plain, list | tuple) else str(plain)
+            pairs.append((prefix + name.upper(), text))
     return pairs

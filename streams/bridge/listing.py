@@ -9,7 +9,8 @@ import mcp_types as types
 import orjson
 
 from pml.schemas.catalog import ServerTools, Tool, ToolHints
-from pml.streams.bridge.server_specs import ServerSpec
+from pml.schemas.sanitiser import REDACTED
+from pml.streams.bridge.server_specs import ServerSpec, StdioServer
 
 ERROR_MAX_CHARACTERS = 500
 
@@ -57,8 +58,16 @@ def unavailable(name: str, spec: ServerSpec, concurrency: int, error: str) -> Se
     return ServerTools(
         server=name,
         status="unavailable",
-        error=error[:ERROR_MAX_CHARACTERS],
+        error=_without_secrets(error, spec),
         trusted=spec.trusted,
         isolation=spec.isolation,
         concurrency=spec.concurrency or concurrency,
     )
+
+
+def _without_secrets(error: str, spec: ServerSpec) -> str:
+    """A server may say in its error what it was started with; every tenant reads the catalog."""
+    given = spec.secrets() if isinstance(spec, StdioServer) else ()
+    for secret in sorted(given, key=len, reverse=True):
+        error = error.replace(secret, REDACTED)
+    return error[:ERROR_MAX_CHARACTERS]

@@ -45,6 +45,8 @@ RESERVED_HEADERS = frozenset(
         "transfer-encoding",
     ]
 )
+# Shorter values, such as `1` or `debug`, are words that an error may well say.
+SECRET_CHARACTERS_MIN = 8
 _HTTP_TYPES = {"http", "streamable-http", "streamableHttp", "streamable_http"}
 
 
@@ -73,6 +75,10 @@ class StdioServer(_Server):
     def environment(self) -> dict[str, str]:
         """The variables that this server gets besides the inherited ones, in clear."""
         return {name: value.get_secret_value() for name, value in self.env.items()}
+
+    def secrets(self) -> list[str]:
+        """Values of its environment that are long enough to be one, in clear."""
+        return [value for value in self.environment().values() if len(value) >= SECRET_CHARACTERS_MIN]
 
 
 class FromFile(Model):

@@ -19,6 +19,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pml.schemas.errors import PMLError
+from pml.schemas.sanitiser import sanitise_text
 from pml.streams.bridge.http_failure import CREDENTIALS_REFUSED, NOT_SENT, REQUEST_REFUSED
 from pml.streams.bridge.stdio import Streams
 from pml.streams.bridge.unavailable import ServerUnavailable
@@ -196,6 +197,10 @@ def unavailable_for(error: BaseException) -> ServerUnavailable | None:
     return error if isinstance(error, ServerUnavailable) else None
 
 
+# Of what a server said; who knows its secrets takes them out before it shortens this further.
+REASON_BYTES = 4_000
+
+
 def reason(error: BaseException) -> str:
     """Why a server could not be started, without its command line or environment."""
     while isinstance(error, BaseExceptionGroup):
@@ -208,4 +213,5 @@ def reason(error: BaseException) -> str:
         return f"cannot be started: {error.message}"
     if isinstance(error, MCPError) and error.code in (NOT_SENT, CREDENTIALS_REFUSED, REQUEST_REFUSED):
         return f"cannot be used: {error.message}"
-    return f"ended or answered wrongly while it was started ({type(error).__name__}: {str(error)[:200]})"
+    said = sanitise_text(str(error), REASON_BYTES)
+    return f"ended or answered wrongly while it was started ({type(error).__name__}: {said})"

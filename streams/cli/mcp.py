@@ -27,11 +27,11 @@ def mcp(
     import signal
 
     from pml.streams.mcp_server.stdio import serve
-    from pml.streams.settings import McpSettings
 
     settings = load_settings()
     if tools is not None:
-        settings = settings.model_copy(update={"mcp": McpSettings(tools=tools)})
+        chosen = settings.mcp.model_copy(update={"tools": tools})
+        settings = settings.model_copy(update={"mcp": chosen})
     # A thread waits for the next line, which no exception reaches; nothing has to be put away.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     run_async(serve(settings))

@@ -44,15 +44,18 @@ def _before(request: Request) -> int | None:
         UndecodableRecord: the cursor is none.
     """
     text = request.query_params.get("cursor")
-    if text is not None and not text.isdigit():
+    if text is None:
+        return None
+    found = requests.whole_number(text)
+    if found is None:
         raise UndecodableRecord("the cursor is none that a list of dead letters gave; begin without one")
-    return None if text is None else int(text)
+    return found
 
 
 async def dead_letter(request: Request, caller: Caller, doors: Doors) -> Response:
     """One of them, whole."""
     caller.require("dlq:admin")
-    text = str(request.path_params["letter_id"])
-    if not text.isdigit():
+    offset = requests.whole_number(str(request.path_params["letter_id"]))
+    if offset is None:
         raise UndecodableRecord("a dead letter's id is its offset")
-    return json_response((await read_letter(doors.settings, int(text))).as_dict())
+    return json_response((await read_letter(doors.settings, offset)).as_dict())

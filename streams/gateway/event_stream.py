@@ -37,9 +37,10 @@ async def follow(request: Request, caller: Caller, doors: Doors) -> Response:
 
 def _last_seen(request: Request) -> int:
     text = request.headers.get("last-event-id", "-1")
-    if not text.removeprefix("-").isdigit():
+    found = -1 if text == "-1" else requests.whole_number(text)
+    if found is None:
         raise UndecodableRecord("Last-Event-ID is the seq of an event")
-    return int(text)
+    return found
 
 
 async def _after(events: AsyncIterator[Event], seen: int) -> AsyncIterator[ServerSentEvent]:

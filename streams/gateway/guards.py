@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pml.schemas.errors import Refused
 from pml.streams.gateway.problems import problem
+from pml.streams.gateway.requests import whole_number
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
 CALLERS_MAX = 10_000
@@ -102,14 +103,14 @@ class Guards:
 
     def _refusal(self, scope: Scope) -> Refused | None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        host = urlsplit(f"//{headers.get(b'host', '')}").hostname or ""
+        host = _host_of(f"//{headers.get(b'host', '')}")
         if host.lower() not in self._hosts:
             return HostNotAllowed(f"this door does not answer to the name {host!r}; see gateway.hosts")
         origin = headers.get(b"origin")
         if origin is not None and not self._is_own(origin):
             return OriginNotAllowed(f"web pages of {origin} may not call; see gateway.origins")
-        length = headers.get(b"content-length", "0")
-        if not length.isdigit() or int(length) > self._body_bytes_max:
+        length = whole_number(headers.get(b"content-length", "0"))
+        if length is None or length > self._body_bytes_max:
             return self._too_large()
         caller = headers.get(b"authorization") or (scope.get("client") or ("?",))[0]
         if not self._rate.take(caller):
@@ -117,7 +118,7 @@ class Guards:
         return None
 
     def _is_own(self, origin: str) -> bool:
-        return origin in self._origins or (urlsplit(origin).hostname or "") in self._hosts
+        return origin in self._origins or _host_of(origin) in self._hosts
 
     def _too_large(self) -> TooLarge:
         return TooLarge(f"a body has at most {self._body_bytes_max:,} bytes")
@@ -135,3 +136,11 @@ class Guards:
             return message
 
         return counted
+
+
+def _host_of(address: str) -> str:
+    """The host that an address names; empty where it is no address."""
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:
+        return ""

@@ -19,6 +19,8 @@ from pml.schemas.workflow import Options
 
 WAIT_MAX_S = 50.0
 LIMIT_MAX = 500
+# Those of the largest offset that a log can have.
+OFFSET_DIGITS = 19
 LIMIT = 50
 _NUMBER = re.compile(r"\d{1,6}(\.\d{1,3})?\Z")
 D = TypeVar("D", bound=CommandData)
@@ -128,9 +130,16 @@ def limit(request: Request) -> int:
         UndecodableRecord: it is no number, or too large.
     """
     text = request.query_params.get("limit", str(LIMIT))
-    if not text.isdigit() or not 1 <= int(text) <= LIMIT_MAX:
+    found = whole_number(text)
+    if found is None or not 1 <= found <= LIMIT_MAX:
         raise UndecodableRecord(f"limit is a number from 1 to {LIMIT_MAX}")
-    return int(text)
+    return found
+
+
+def whole_number(text: str) -> int | None:
+    """A number of decimal digits, as offsets have them; None where it is none, or longer than any offset."""
+    # What is a digit elsewhere, such as a superscript, is no number here.
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= OFFSET_DIGITS else None
 
 
 def name_of(request: Request, parameter: str) -> str:

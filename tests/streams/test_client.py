@@ -32,6 +32,7 @@ from pml.streams.client import (
     Submission,
     new_id,
     read_result,
+    rejection,
     wait_for_run,
 )
 from pml.streams.connection import client_options, partition_for
@@ -333,6 +334,13 @@ async def test_an_attached_command_is_answered_with_the_run_that_was_there(
         "task.completed",
         "run.completed",
     ]
+
+
+@pytest.mark.parametrize("retryable", [True, False])
+def test_a_rejection_says_whether_to_come_again(retryable: bool) -> None:
+    answer = {"code": "SESSION_FULL", "message": "ends soon", "retryable": retryable, "details": {"most": 3}}
+    error = rejection(CommandRejected(command_type="run.start", error=answer))
+    assert error.as_dict() == answer
 
 
 async def test_a_rejected_command_is_the_error_of_its_answer(

@@ -120,10 +120,18 @@ def test_a_child_process_reads_the_same_settings(monkeypatch: pytest.MonkeyPatch
         clickhouse={"url": "http://u:p@store:8123"},
         speculation={"mode": "off"},
         bridge={"start_timeout_s": 2.5},
+        gateway={"hosts": ("a.example", "b.example"), "origins": ('https://"quoted".example',)},
     )
     for name, value in settings.environment().items():
         monkeypatch.setenv(name, value)
     assert Settings.load() == settings
+
+
+def test_a_list_that_is_not_json_is_told_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PML_GATEWAY__HOSTS", "pml.example.org")
+    with pytest.raises(ConfigurationError, match=r"gateway.*written as JSON") as refused:
+        Settings.load()
+    assert "pml.example.org" not in refused.value.message
 
 
 def test_the_installation_key_is_made_once_whoever_is_first(tmp_path: Path) -> None:

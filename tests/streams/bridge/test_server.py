@@ -14,9 +14,11 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from pml.schemas.catalog import ServerTools
+from pml.streams.bridge.listing import unavailable
 from pml.streams.bridge.results import answer_of, failure_of
 from pml.streams.bridge.server import Server
-from pml.streams.bridge.server_specs import ServerSpec
+from pml.streams.bridge.server_specs import ServerSpec, StdioServer
+from pml.streams.bridge.session import reason
 from pml.streams.bridge.unavailable import ServerUnavailable
 from tests.fixtures.patience import PATIENCE_S
 from tests.streams.bridge.conftest import SERVERS, EventLog, NewServer, spec
@@ -318,3 +320,16 @@ async def test_a_server_that_says_that_its_tools_changed_is_listed_again(
                 await session.call("empty", {}, {})
                 await asyncio.sleep(0.05)
     await server.close()
+
+
+def test_the_catalog_says_nothing_of_what_a_server_was_started_with() -> None:
+    """A server that repeats its token in the error that it starts with tells it to every tenant otherwise."""
+    given = StdioServer.model_validate({"command": "x", "env": {"TOKEN": "tulip-meadow-7", "DEBUG": "1"}})
+    why = f"ended (MCPError: bad credentials: tulip-meadow-7, {'x' * 600}; level 1)"
+    record = unavailable("notes", given, 8, why)
+    assert record.error is not None
+    assert record.error.startswith("ended (MCPError: bad credentials: [REDACTED], xxx")
+    assert len(record.error) <= 500
+    said = reason(RuntimeError("level 1, Authorization: Bearer abcdef0123456789abcdef"))
+    assert "abcdef0123456789" not in said
+    assert "level 1" in said

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from starlette.testclient import TestClient
@@ -216,3 +217,32 @@ def test_figures_are_those_of_prometheus(door: TestClient) -> None:
 
     assert answer.headers["content-type"].startswith("text/plain")
     assert "# TYPE" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({"host": "["}, "HOST_NOT_ALLOWED"),
+        ({"host": "[::1"}, "HOST_NOT_ALLOWED"),
+        ({"origin": "http://["}, "ORIGIN_NOT_ALLOWED"),
+    ],
+)
+def test_what_is_no_address_is_not_ours(door: TestClient, headers: dict[str, str], code: str) -> None:
+    answer = door.get("/healthz", headers=headers)
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["code"] == code
+
+
+@pytest.mark.parametrize("number", ["²", "٣", "1" * 5_000, "-2", "1.0"])
+def test_what_is_a_number_elsewhere_is_refused(tmp_path: Path, number: str) -> None:
+    """A superscript is a digit, and no number; so many digits are read by nobody."""
+    text, allowed = quote(number), token(tmp_path, "runs:read", "dlq:admin")
+    for path in (f"/v1/runs?limit={text}", f"/v1/dead-letters?cursor={text}", f"/v1/dead-letters/{text}"):
+        with client(tmp_path) as door:
+            answer = door.get(path, headers=allowed)
+        assert (answer.status_code, answer.json()["code"]) == (400, "UNDECODABLE"), path.split("?")[0]
+
+
+def test_a_length_of_the_body_is_a_number(door: TestClient) -> None:
+    answer = door.get("/healthz", headers={"content-length": "²".encode("latin-1")})
+    assert (answer.status_code, answer.json()["code"]) == (413, "TOO_LARGE")
