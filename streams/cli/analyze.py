@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pml.streams.cli.output import Json, note, print_json, stdout_console
+from pml.streams.cli.output import Json, note, print_json, say_source, stdout_console
+from pml.streams.printable import printable
 
 if TYPE_CHECKING:
     from pml.processors.capabilities.provides import ToolSchemas
@@ -128,11 +129,11 @@ def _show(structure: Structure, as_mermaid: bool, asking: dict[str, str] | None)
     from pml.processors.capabilities import drawing
 
     if as_mermaid:
-        typer.echo(drawing.mermaid(structure))
+        say_source(drawing.mermaid(structure))
         return
     console = stdout_console()
     for line in drawing.outline(structure).splitlines():
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
     provides = [edge for edge in structure.edges if edge.type == "provides"]
     for title, lines in {
         "provides": [f"{edge.source} → {edge.target}  {edge.coverage}" for edge in provides],
@@ -144,7 +145,7 @@ def _show(structure: Structure, as_mermaid: bool, asking: dict[str, str] | None)
         if lines:
             console.print(f"\n{title}", style="bold")
             for line in lines:
-                console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+                console.print(f"  {printable(line)}", markup=False, highlight=False, soft_wrap=True)
     note(f"\n{_verdict(structure)}")
 
 

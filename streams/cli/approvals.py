@@ -10,6 +10,7 @@ import typer
 from pml.streams.cli.output import Json, note, print_json, print_table, shortened
 from pml.streams.cli.run_decisions import Reason, Tenant, Wait, decide
 from pml.streams.cli.session import load_settings, run_async
+from pml.streams.printable import printable
 
 app = typer.Typer(no_args_is_help=True, help="Calls that wait for a person.")
 ApprovalId = Annotated[str, typer.Argument(metavar="APPROVAL_ID")]
@@ -111,7 +112,7 @@ def _lines(row: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
 
     for call in calls_of(row):
         who = (row["approval_id"], row["status"], row["run_id"], call["task_id"] or "any", call["tool"])
-        touches = " ".join(call["touches"])
+        touches = printable(" ".join(call["touches"]), keep="")
         yield (*who, call["effect"], touches, shortened(shown_arguments(call), 60), row["expires_at"])
     if row["omitted"]:
         yield (row["approval_id"], row["status"], row["run_id"], f"and {row['omitted']} more, later")

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import typer
-
-from pml.streams.cli.output import note, print_table
+from pml.streams.cli.output import note, print_table, say
 
 COLUMNS = (
     "tool",
@@ -34,12 +32,12 @@ def print_report(report: Mapping[str, Any]) -> None:
     rows = [*report["tools"], {"tool": "all", **report["total"]}]
     print_table(COLUMNS, map(_row, rows), title)
     asked = max(1, report["asked"])
-    typer.echo(f"asked {report['asked']} times, {report['right'] / asked:.0%} right about what came next")
+    say(f"asked {report['asked']} times, {report['right'] / asked:.0%} right about what came next")
     if report["withheld"]:
         told = ", ".join(f"{reason} {count}" for reason, count in report["withheld"].items())
-        typer.echo(f"not begun: {told}")
+        say(f"not begun: {told}")
     if report["unknown"]:
-        typer.echo(f"{report['unknown']} calls more would have read results that nobody has seen")
+        say(f"{report['unknown']} calls more would have read results that nobody has seen")
     if report["left_out_runs"]:
         left_out = f"{report['left_out_runs']} earlier runs of that time are left out"
         note(f"{left_out}: more cannot be read at once; these begin at {report['since']}")
@@ -52,10 +50,10 @@ def print_report(report: Mapping[str, Any]) -> None:
 def print_line(found: Mapping[str, Any] | None) -> None:
     """One line of what a model would have begun in the sessions that its training kept aside."""
     if found is None:
-        typer.echo("backtest: no session of named ones was kept aside, so nothing was played")
+        say("backtest: no session of named ones was kept aside, so nothing was played")
         return
     total = found["total"]
-    typer.echo(
+    say(
         f"backtest of {found['runs']} runs that were kept aside, threshold {found['threshold']:.2f}: "
         f"{total['begun']} begun, {total['hits']} hits, {_seconds(total['saved_ms'])} s saved, "
         f"{_seconds(total['wasted_ms'])} s wasted"
@@ -68,7 +66,7 @@ def print_choice(report: Mapping[str, Any]) -> None:
     best = next((row for row in report["thresholds"] if row["threshold"] == report["best_threshold"]), None)
     if best is None or best["saved_ms"] <= report["total"]["saved_ms"]:
         return
-    typer.echo(
+    say(
         f"{best['threshold']:.2f} would have saved most ({_seconds(best['saved_ms'])} s) with at most "
         f"{report['waste_most']:.0%} of what begins wasted: pml thresholds set {best['threshold']:.2f}"
     )

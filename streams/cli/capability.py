@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pml.streams.cli.output import Json, note, print_json, print_table, shortened
+from pml.streams.cli.output import Json, note, print_json, print_table, say_source, shortened
 from pml.streams.cli.session import load_settings, open_store, person, run_async
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def show(
     shown = run_async(read_capability(settings, tenant, name))
     item = shown.item
     if code:
-        typer.echo(item.record.code or "")
+        say_source(item.record.code or "")
         return
     statistics = _statistics(settings, item)
     if json:

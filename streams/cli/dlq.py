@@ -8,6 +8,7 @@ import typer
 
 from pml.streams.cli.output import Json, print_json, print_table, shortened, stdout_console
 from pml.streams.cli.session import load_settings, run_async
+from pml.streams.printable import printable
 
 app = typer.Typer(no_args_is_help=True, help="Dead letters: records that could not be handled.")
 
@@ -54,7 +55,7 @@ def show(
     console = stdout_console()
     for name, value in letter.as_dict().items():
         console.print(f"[bold]{name}[/bold]", end=" ")
-        console.print(value if value is not None else "", markup=False)
+        console.print(_shown(value), markup=False)
 
 
 @app.command()
@@ -84,3 +85,9 @@ def requeue(
 
 def _short(value: Any) -> Any:
     return shortened(value, 60) if isinstance(value, str) else value
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    return "" if value is None else value

@@ -9,6 +9,7 @@ import typer
 from pml.streams.cli.exits import FAILED
 from pml.streams.cli.output import Json, print_json, stdout_console
 from pml.streams.cli.session import load_settings, run_async
+from pml.streams.printable import printable
 
 
 def doctor(json: Json = False) -> None:
@@ -30,6 +31,7 @@ def doctor(json: Json = False) -> None:
             found = "[green]✓[/green]" if check.used else "[bright_black]–[/bright_black]"
             sign = found if check.good else "[red]✗[/red]"
             console.print(f"{sign} [bold]{check.name}[/bold]", end="  ")
-            console.print(check.detail + (f" → {check.remedy}" if check.remedy else ""), markup=False)
+            told = check.detail + (f" → {check.remedy}" if check.remedy else "")
+            console.print(printable(told), markup=False)
     if not good:
         raise typer.Exit(FAILED)

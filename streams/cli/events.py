@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pml.streams.cli.output import Json, print_json_line, shortened
+from pml.streams.cli.output import Json, print_json_line, say, shortened
 from pml.streams.cli.session import load_settings, run_async
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ async def _follow(as_json: bool, wanted: dict[str, Any]) -> None:
             if as_json:
                 print_json_line(event.model_dump(exclude_none=True))
             else:
-                typer.echo(event_line(event))
+                say(event_line(event))
 
 
 def event_line(event: Event) -> str:

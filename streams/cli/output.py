@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from pml.streams.printable import printable
+
 # A table that goes into a pipe is cut for nobody.
 PIPE_WIDTH = 250
 
@@ -34,7 +36,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: st
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*columns, title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    heads, name = map(printable, columns), None if title is None else printable(title)
+    table = Table(*heads, title=name, title_justify="left", header_style="bold", box=None, pad_edge=False)
     for row in rows:
         table.add_row(*(_cell(value) for value in row))
     console = stdout_console()
@@ -58,12 +61,22 @@ def stderr_console() -> Any:
 
 def note(text: str) -> None:
     """A remark for a person, beside the result."""
-    typer.echo(text, err=True)
+    typer.echo(printable(text), err=True)
+
+
+def say(text: str) -> None:
+    """A result in words for a person, which may hold what agents and tools wrote."""
+    typer.echo(printable(text))
+
+
+def say_source(text: str) -> None:
+    """Source text: exact for a file or a program, without what steers a terminal for a person."""
+    typer.echo(printable(text) if sys.stdout.isatty() else text)
 
 
 def shortened(text: str, most: int = 80) -> str:
     """The text in one line, cut where it is longer."""
-    line = " ".join(text.split())
+    line = " ".join(printable(text).split())
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
@@ -76,7 +89,7 @@ def _cell(value: Any) -> Any:
         return Text("")
     if isinstance(value, bool):
         return Text("yes" if value else "no")
-    return Text(_number(value) if isinstance(value, float) else str(value))
+    return Text(_number(value) if isinstance(value, float) else printable(str(value)))
 
 
 def _number(value: float) -> str:

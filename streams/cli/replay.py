@@ -12,7 +12,7 @@ import typer
 
 from pml.streams.cli.exits import FAILED
 from pml.streams.cli.export import moment
-from pml.streams.cli.output import Json, note, print_json, print_table, stderr_console
+from pml.streams.cli.output import Json, note, print_json, print_table, say, stderr_console
 from pml.streams.cli.session import load_settings, open_store, run_async
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def _print(report: ReplayReport) -> None:
     print_table(("projection", "events folded", "compared", "differences", "verdict"), rows)
     for item in report.comparisons:
         for text in item.notes:
-            typer.echo(f"{item.projection}: {text}")
+            say(f"{item.projection}: {text}")
         if item.first is not None:
-            typer.echo(f"first difference of {item.first.line()}")
-    typer.echo(f"{report.events} events read")
+            say(f"first difference of {item.first.line()}")
+    say(f"{report.events} events read")

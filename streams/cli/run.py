@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pml.streams.cli import run_decisions, run_score
-from pml.streams.cli.output import Json, print_json, print_table, shortened
+from pml.streams.cli.output import Json, print_json, print_table, say, shortened
 from pml.streams.cli.session import load_settings, run_async
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def trace(run_id: RunId, session: Session = None, tenant: Tenant = "local", json
         print_json({**summary, "events": [event.model_dump(exclude_none=True) for event in events]})
         return
     print_table(("ms", "seq", "event", "task", "tool", "what"), _steps(events))
-    typer.echo(f"{run_id} {summary['status']} after {summary['duration_ms']} ms")
+    say(f"{run_id} {summary['status']} after {summary['duration_ms']} ms")
 
 
 def _events(run_id: str, session: str | None, tenant: str) -> list[Event]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from pml.streams.cli.output import Json, print_json
+from pml.streams.cli.output import Json, print_json, say
 from pml.streams.cli.session import load_settings, person, run_async
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def decide(
     elif as_json:
         print_json(answer.model_dump(exclude_none=True))
     else:
-        typer.echo(f"{run_id} {answer.type}")
+        say(f"{run_id} {answer.type}")
 
 
 async def _decide(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pml.streams.cli.output import Json, print_json
+from pml.streams.cli.output import Json, print_json, say
 from pml.streams.cli.run_decisions import ANSWER_S, RunId, Session, Tenant
 from pml.streams.cli.session import load_settings, person, run_async
 
@@ -47,7 +47,7 @@ def score(
         print_json(scored)
         return
     told = scored.get("number", scored.get("category", scored.get("boolean")))
-    typer.echo(f"{run_id} {scored['status']} {name} {told}")
+    say(f"{run_id} {scored['status']} {name} {told}")
 
 
 async def _score(settings: Settings, run_id: str, data: RunScore, ids: dict[str, Any]) -> Scored:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pml.streams.cli.exits import DONE, FAILED, WAITING
-from pml.streams.cli.output import Json, note, print_json, print_table, shortened
+from pml.streams.cli.output import Json, note, print_json, print_table, say, shortened
 from pml.streams.cli.session import load_settings, person, run_async
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _print_submission(submission: Submission, *, as_json: bool) -> None:
     if as_json:
         print_json({**ids, "command_id": submission.command_id, "status": "queued", "results": {}})
     else:
-        typer.echo(submission.run_id)
+        say(submission.run_id)
         note(f"queued; pml run show {submission.run_id} --session {submission.session_id}")
 
 
@@ -162,20 +162,20 @@ def print_run(run: dict[str, Any]) -> None:
     counts = run["counts"]
     told = ", ".join(f"{counts[name]} {name}" for name in ("hits", "misses", "wasted") if name in counts)
     after = f" after {run['duration_ms']} ms; {told}" if run["duration_ms"] else ""
-    typer.echo(f"{run['run_id']} {run['status']}{after}")
+    say(f"{run['run_id']} {run['status']}{after}")
     if run.get("mode") == "sandbox":
-        typer.echo(f"ran in the sandbox: {shortened('; '.join(run['reasons']), 400)}")
+        say(f"ran in the sandbox: {shortened('; '.join(run['reasons']), 400)}")
     for question, asked in run.get("waits_for", {}).items():
-        typer.echo(_question(run, question, asked))
+        say(_question(run, question, asked))
     for name, score in run.get("scores", {}).items():
         comment = f" ({shortened(score['comment'], 200)})" if score["comment"] else ""
-        typer.echo(f"scored {name} {score['value']} by {score['principal']}, {score['source']}{comment}")
+        say(f"scored {name} {score['value']} by {score['principal']}, {score['source']}{comment}")
     if run.get("result") is not None:
-        typer.echo(f"result: {shortened(dumps(run['result']), 400)}")
+        say(f"result: {shortened(dumps(run['result']), 400)}")
     if run.get("result_error"):
-        typer.echo(f"it came to no result: {run['result_error']}")
+        say(f"it came to no result: {run['result_error']}")
     if run.get("error"):
-        typer.echo(f"{run['error'].get('code')}: {run['error'].get('message')}")
+        say(f"{run['error'].get('code')}: {run['error'].get('message')}")
 
 
 def _question(run: dict[str, Any], question: str, asked: dict[str, Any]) -> str:

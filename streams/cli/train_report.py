@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import typer
-
-from pml.streams.cli.output import print_table
+from pml.streams.cli.output import print_table, say
 
 CALL_COLUMNS = ("how a call ends", "AUC", "Brier")
 SERVED = (("hit@1", "hit_1"), ("hit@3", "hit_3"), ("Brier", "brier"))
@@ -22,23 +20,23 @@ def print_manifest(manifest: Mapping[str, Any]) -> None:
         f"{about['questions']} questions, seed {manifest['seed']}"
     )
     print_table(COLUMNS, learner_rows(manifest), title)
-    typer.echo(f"serves: {manifest['reason']}")
+    say(f"serves: {manifest['reason']}")
     print_passing(manifest)
     if manifest.get("reads_looks"):
-        typer.echo("it reads what the latest call's arguments look like: validation was better with them")
+        say("it reads what the latest call's arguments look like: validation was better with them")
     before, after = manifest["calibration"]["before"], manifest["calibration"]["after"]
-    typer.echo(
+    say(
         f"confidence: expected error {before['expected_error']:.3f} before calibration, "
         f"{after['expected_error']:.3f} after; Brier {before['brier']:.3f}, {after['brier']:.3f}"
     )
     if recalled := manifest.get("recalled"):
-        typer.echo(_recalled(recalled))
+        say(_recalled(recalled))
     print_served(manifest)
     if calls := manifest.get("call_success"):
         _print_calls(calls)
-    typer.echo(_tested(manifest["test"], manifest["serves"]))
+    say(_tested(manifest["test"], manifest["serves"]))
     taken = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in manifest["phases_s"].items())
-    typer.echo(f"took: {taken}")
+    say(f"took: {taken}")
 
 
 def learner_rows(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
@@ -55,13 +53,13 @@ def print_passing(found: Mapping[str, Any]) -> None:
     if given is None:
         return
     verdict = "they pay" if given["interval"][0] > 0 else "they do not surely pay"
-    typer.echo(f"messages along the hypergraph: {gained(given)} in hit@1 over the head alone: {verdict}")
+    say(f"messages along the hypergraph: {gained(given)} in hit@1 over the head alone: {verdict}")
 
 
 def print_served(found: Mapping[str, Any]) -> None:
     """How good what serves is as a whole; manifests of before do not say it."""
     if served := found.get("served"):
-        typer.echo(f"served, calibrated and with what recurs: {_whole(served)}")
+        say(f"served, calibrated and with what recurs: {_whole(served)}")
 
 
 def _whole(served: Mapping[str, Any]) -> str:
@@ -94,9 +92,7 @@ def _print_calls(calls: Mapping[str, Any]) -> None:
     print_table(CALL_COLUMNS, rows, f"{calls['calls']:,} calls")
     low, high = calls["gain"]["interval"]
     used = "they count in confidence" if calls["used"] else "not surely better, so they do not count"
-    typer.echo(
-        f"arguments lower the Brier score by {calls['gain']['brier']:.3f} [{low:.3f}, {high:.3f}]: {used}"
-    )
+    say(f"arguments lower the Brier score by {calls['gain']['brier']:.3f} [{low:.3f}, {high:.3f}]: {used}")
 
 
 def _cell(found: Mapping[str, Any]) -> str:

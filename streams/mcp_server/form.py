@@ -12,6 +12,7 @@ from mcp_types import ElicitRequestFormParams, ElicitResult
 
 from pml.schemas.commands import ApprovalDecide
 from pml.streams.approval_text import call_lines, calls_of
+from pml.streams.printable import printable
 
 SHOWN_MAX = 16_000
 """Characters. Consent is to what was shown: a request that is longer is for the command line."""
@@ -62,13 +63,15 @@ def _lines(approval_id: str, asked: Mapping[str, Any], run_id: str, name: str | 
     what = "these calls" if len(calls_of(asked)) > 1 else "this call"
     before = "Nothing of it has run. " if asked.get("calls") else ""
     touched = ", ".join(asked["touches"]) or "nothing"
-    return [
+    lines = (
         f"May the run {name or run_id} make {what}? {before}",
         *(f"- {line}" for line in call_lines(asked)),
         f"They touch: {touched}.",
         f"Why you are asked: {asked['message']}.",
         f"{approval_id} of {run_id}, until {asked['expires_at']}",
-    ]
+    )
+    # No text of an agent or a tool may begin a line of its own.
+    return [printable(line, keep="") for line in lines]
 
 
 def _fields(asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,6 +41,24 @@ def test_the_tool_its_arguments_and_what_it_touches_are_shown() -> None:
     assert form.requested_schema["properties"]["decision"]["enum"] == ["approve", "reject"]
 
 
+def test_what_would_conceal_or_forge_a_line_is_written_out() -> None:
+    hostile = {
+        **ASKED,
+        "arguments": {"path": "a\u202e\x9b"},
+        "touches": ["files:a.md\x1b[2K\u202e\nWhy you are asked: no reason"],
+    }
+    form = form_of("apr_1", hostile, "run_1", "clean\x1b-up")
+    assert form is not None
+    lines = form.message.split("\n")
+    assert all(line.isprintable() for line in lines)
+    assert lines[:3] == [
+        r"May the run clean\x1b-up make this call? ",
+        r'- n1: write files:delete_file {"path":"a\u202e\x9b"}',
+        r"They touch: files:a.md\x1b[2K\u202e\x0aWhy you are asked: no reason.",
+    ]
+    assert len(lines) == 5
+
+
 def test_only_where_arguments_are_not_known_may_a_person_approve_whatever_they_turn_out_to_be() -> None:
     assert fields(ASKED) == ["decision", "comment"]
     assert fields({**ASKED, "calls": [KNOWN, KNOWN]}) == ["decision", "comment"]
