@@ -14,7 +14,7 @@ from pml.streams.gateway import requests
 from pml.streams.gateway.answers import json_response, page
 from pml.streams.gateway.callers import Caller
 from pml.streams.gateway.doors import Doors
-from pml.streams.gateway.runs import ANSWER_S
+from pml.streams.gateway.runs import ANSWER_S, naming
 
 
 async def show_all(request: Request, caller: Caller, doors: Doors) -> Response:
@@ -42,14 +42,16 @@ async def decide(
     )
     fixed = {"approval_id": approval_id, "decision": decision, "via": "http"}
     data = await requests.command_data(request, ApprovalDecide, **fixed)
-    submission = await doors.producer.decide(
-        asked["run_id"],
-        data,
-        session_id=asked["session_id"],
-        tenant=caller.tenant,
-        principal=caller.principal,
-    )
-    event = await wait_for_answer(doors.settings, submission, timeout_s=ANSWER_S)
+    with doors.waiting.one_more():
+        submission = await doors.producer.decide(
+            asked["run_id"],
+            data,
+            session_id=asked["session_id"],
+            tenant=caller.tenant,
+            principal=caller.principal,
+        )
+        with naming(submission):
+            event = await wait_for_answer(doors.settings, submission, timeout_s=ANSWER_S)
     return json_response(
         {"approval_id": approval_id, "run_id": asked["run_id"], "decision": decision, "answer": event.type}
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from starlette.requests import Request
@@ -42,18 +44,19 @@ async def start(request: Request, caller: Caller, doors: Doors) -> Response:
     """Begin a run: 202, or with `wait_s` 200 where it ended or waits within that time."""
     caller.require("runs:write")
     asked, patience_s = await requests.run_request(request), requests.wait_s(request)
-    submission = await doors.producer.start_run(
-        asked.code or asked.workflow,
-        intent=asked.intent,
-        options=asked.options,
-        context=asked.context,
-        session_id=asked.session_id,
-        run_id=asked.run_id,
-        tenant=caller.tenant,
-        principal=caller.principal,
-        request=asked.request,
-    )
-    return await _answered(doors, submission, patience_s)
+    with doors.waiting.one_more():
+        submission = await doors.producer.start_run(
+            asked.code or asked.workflow,
+            intent=asked.intent,
+            options=asked.options,
+            context=asked.context,
+            session_id=asked.session_id,
+            run_id=asked.run_id,
+            tenant=caller.tenant,
+            principal=caller.principal,
+            request=asked.request,
+        )
+        return await _answered(doors, submission, patience_s)
 
 
 async def show_all(request: Request, caller: Caller, doors: Doors) -> Response:
@@ -81,16 +84,17 @@ async def show(request: Request, caller: Caller, doors: Doors) -> Response:
 async def decide(request: Request, caller: Caller, doors: Doors, model: type[CommandData]) -> Response:
     """What somebody decided about a run."""
     caller.require("runs:write")
-    run_id = requests.name_of(request, "run_id")
+    run_id, patience_s = requests.name_of(request, "run_id"), requests.wait_s(request)
     fields = {"task_id": request.path_params["task"]} if model is TaskResolve else {}
     data = await requests.command_data(request, model, **fields)
     session_id = request.query_params.get("session") or await session_of(
         doors.settings, caller.tenant, run_id
     )
-    submission = await doors.producer.decide(
-        run_id, data, session_id=session_id, tenant=caller.tenant, principal=caller.principal
-    )
-    return await _answered(doors, submission, requests.wait_s(request))
+    with doors.waiting.one_more():
+        submission = await doors.producer.decide(
+            run_id, data, session_id=session_id, tenant=caller.tenant, principal=caller.principal
+        )
+        return await _answered(doors, submission, patience_s)
 
 
 async def score(request: Request, caller: Caller, doors: Doors, model: type[RunScore]) -> Response:
@@ -132,14 +136,24 @@ DECISIONS: dict[str, type[CommandData]] = {
 }
 
 
+@contextmanager
+def naming(submission: Submission) -> Iterator[None]:
+    """An error inside of the block says which run the command was for, for it may be obeyed all the same."""
+    try:
+        yield
+    except PMLError as error:
+        error.details.setdefault("run_id", submission.run_id)
+        raise
+
+
 async def _events(request: Request, caller: Caller, doors: Doors) -> Any:
     run_id = requests.name_of(request, "run_id")
     return await run_events(doors.settings, caller.tenant, run_id, request.query_params.get("session"))
 
 
 async def _answered(doors: Doors, submission: Submission, patience_s: float) -> Response:
-    """The end of a run, or what it waits for, or that it goes on."""
-    with doors.waiting.one_more():
+    """The end of a run, or what it waits for, or that it goes on; the caller counts among those who wait."""
+    with naming(submission):
         await wait_for_answer(doors.settings, submission, timeout_s=ANSWER_S)
         if not patience_s:
             return _accepted(submission, "queued")

@@ -244,5 +244,5 @@ def test_what_is_a_number_elsewhere_is_refused(tmp_path: Path, number: str) -> N
 
 
 def test_a_length_of_the_body_is_a_number(door: TestClient) -> None:
-    answer = door.get("/healthz", headers={"content-length": "²".encode("latin-1")})
+    answer = door.get("/healthz", headers=[(b"content-length", "²".encode("latin-1"))])
     assert (answer.status_code, answer.json()["code"]) == (413, "TOO_LARGE")
