@@ -56,15 +56,13 @@ class Rehearsal:
         return {**about, **row_of(self.folds, RULES)}
 
 
-def rehearsals(
-    folder: Path, names: Sequence[str], seed: int, most: int | None, work: Path
-) -> Iterator[Rehearsal]:
+def rehearsals(folder: Path, names: Sequence[str], seed: int, most: int, work: Path) -> Iterator[Rehearsal]:
     """Each set once its folds have been foreseen, as they come; a process for each core takes one fold
     after another. Those that take longest begin first.
 
     Args:
         folder: of the data sets.
-        most: so many sessions of each fold are played at most; None: all.
+        most: so many sessions of each fold are played at most.
         work: where models are kept, and what they foresaw: folds that are there are not foreseen again.
     """
     models = {name: work / f"{name} {_digest(folder, name)}" for name in names}
@@ -108,8 +106,8 @@ def _digest(folder: Path, name: str) -> str:
     return told.hexdigest()
 
 
-def _fold(folder: Path, name: str, seed: int, number: int, *, most: int | None, models: Path) -> Held:
-    kept = models / f"fold {number} of seed {seed}, {most or 'all'} sessions.pickle"
+def _fold(folder: Path, name: str, seed: int, number: int, *, most: int, models: Path) -> Held:
+    kept = models / f"fold {number} of seed {seed}, {most} sessions.pickle"
     if kept.exists():
         found: Held = pickle.loads(kept.read_bytes())
         return found

@@ -9,8 +9,7 @@ import mcp_types as types
 import orjson
 
 from pml.schemas.catalog import ServerTools, Tool, ToolHints
-from pml.schemas.sanitiser import REDACTED
-from pml.streams.bridge.server_specs import ServerSpec, StdioServer
+from pml.streams.bridge.server_specs import ServerSpec
 
 ERROR_MAX_CHARACTERS = 500
 
@@ -58,16 +57,8 @@ def unavailable(name: str, spec: ServerSpec, concurrency: int, error: str) -> Se
     return ServerTools(
         server=name,
         status="unavailable",
-        error=_without_secrets(error, spec),
+        error=error[:ERROR_MAX_CHARACTERS],
         trusted=spec.trusted,
         isolation=spec.isolation,
         concurrency=spec.concurrency or concurrency,
     )
-
-
-def _without_secrets(error: str, spec: ServerSpec) -> str:
-    """A server may say in its error what it was started with; every tenant reads the catalog."""
-    given = spec.secrets() if isinstance(spec, StdioServer) else ()
-    for secret in sorted(given, key=len, reverse=True):
-        error = error.replace(secret, REDACTED)
-    return error[:ERROR_MAX_CHARACTERS]

@@ -14,7 +14,7 @@ from pml.schemas.catalog import ServerTools
 from pml.streams.bridge.backoff import Backoff
 from pml.streams.bridge.http import http_transport
 from pml.streams.bridge.listing import listed, unavailable
-from pml.streams.bridge.server_specs import HttpServer, ServerSpec
+from pml.streams.bridge.server_specs import HttpServer, ServerSpec, StdioServer
 from pml.streams.bridge.session import Connect, Session
 from pml.streams.bridge.stdio import StdioOptions, stdio_transport
 from pml.streams.bridge.unavailable import ServerUnavailable
@@ -141,7 +141,8 @@ class Server:
         tenant = scope[0] if scope else ""
         await self._until_allowed(tenant)
         await self._make_room()
-        session = Session(self.name, self._connect(tenant), lambda: self._list_again(scope))
+        secrets = self.spec.secrets() if isinstance(self.spec, StdioServer) else ()
+        session = Session(self.name, self._connect(tenant), lambda: self._list_again(scope), secrets)
         try:
             await session.open(self._options.start_timeout_s)
         except ServerUnavailable as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager
 from importlib.metadata import version
 from typing import Any, cast
@@ -19,7 +19,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pml.schemas.errors import PMLError
-from pml.schemas.sanitiser import sanitise_text
+from pml.schemas.sanitiser import REDACTED, sanitise_text
 from pml.streams.bridge.http_failure import CREDENTIALS_REFUSED, NOT_SENT, REQUEST_REFUSED
 from pml.streams.bridge.stdio import Streams
 from pml.streams.bridge.unavailable import ServerUnavailable
@@ -40,8 +40,10 @@ class Session:
     which announces none of these capabilities.
     """
 
-    def __init__(self, name: str, connect: Connect, on_tools_changed: Callable[[], None]) -> None:
-        self._name, self._connect = name, connect
+    def __init__(
+        self, name: str, connect: Connect, on_tools_changed: Callable[[], None], secrets: Collection[str] = ()
+    ) -> None:
+        self._name, self._connect, self._secrets = name, connect, secrets
         self._on_tools_changed = on_tools_changed
         self._gone = anyio.Event()
         self._retired = False
@@ -147,7 +149,7 @@ class Session:
             if not ready.done():
                 ready.set_exception(
                     unavailable_for(error)
-                    or ServerUnavailable(f"the MCP server {self._name} {reason(error)}")
+                    or ServerUnavailable(f"the MCP server {self._name} {reason(error, self._secrets)}")
                 )
         finally:
             self._client = None
@@ -197,12 +199,15 @@ def unavailable_for(error: BaseException) -> ServerUnavailable | None:
     return error if isinstance(error, ServerUnavailable) else None
 
 
-# Of what a server said; who knows its secrets takes them out before it shortens this further.
-REASON_BYTES = 4_000
+REASON_BYTES = 400
 
 
-def reason(error: BaseException) -> str:
-    """Why a server could not be started, without its command line or environment."""
+def reason(error: BaseException, secrets: Collection[str] = ()) -> str:
+    """Why a server could not be started, without its command line or environment.
+
+    The catalog says it to every tenant, and the log keeps it: a server may repeat the `secrets` that it was
+    started with.
+    """
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, FileNotFoundError):
@@ -213,5 +218,12 @@ def reason(error: BaseException) -> str:
         return f"cannot be started: {error.message}"
     if isinstance(error, MCPError) and error.code in (NOT_SENT, CREDENTIALS_REFUSED, REQUEST_REFUSED):
         return f"cannot be used: {error.message}"
-    said = sanitise_text(str(error), REASON_BYTES)
+    said = sanitise_text(_without(secrets, str(error)), REASON_BYTES)
     return f"ended or answered wrongly while it was started ({type(error).__name__}: {said})"
+
+
+def _without(secrets: Collection[str], text: str) -> str:
+    # The longest first: another one may be a part of it.
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, REDACTED)
+    return text

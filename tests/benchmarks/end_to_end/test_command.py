@@ -103,12 +103,12 @@ def test_folds_that_are_there_are_not_foreseen_again(tmp_path: Path, monkeypatch
     monkeypatch.setattr(sets, "play_of", lambda folder, name, seed, most, number: number)
     monkeypatch.setattr(sets, "rehearsed", rehearsed)
     models = tmp_path / "models"
-    first = [sets._fold(tmp_path, "nestful", 1, number, most=None, models=models) for number in (3, 4)]
-    again = [sets._fold(tmp_path, "nestful", 1, number, most=None, models=models) for number in (3, 4)]
+    first = [sets._fold(tmp_path, "nestful", 1, number, most=9, models=models) for number in (3, 4)]
+    again = [sets._fold(tmp_path, "nestful", 1, number, most=9, models=models) for number in (3, 4)]
     assert asked == [3, 4]
     assert again == first
     assert first[0] != first[1]
-    sets._fold(tmp_path, "nestful", 2, 3, most=None, models=models)
+    sets._fold(tmp_path, "nestful", 2, 3, most=9, models=models)
     sets._fold(tmp_path, "nestful", 1, 3, most=20, models=models)
     assert asked == [3, 4, 3, 3], "another seed, or fewer sessions, is something else"
 
@@ -140,7 +140,7 @@ def test_folds_are_in_their_order_however_they_come(tmp_path: Path, monkeypatch:
         yield from ((name, number, foreseen[number]) for name, number, _ in reversed(tasks))
 
     monkeypatch.setattr(sets, "in_processes", backwards)
-    told = [*sets.rehearsals(tmp_path, ["nestful", "n8n"], 1, None, tmp_path / "models")]
+    told = [*sets.rehearsals(tmp_path, ["nestful", "n8n"], 1, 9, tmp_path / "models")]
     assert begun == ["n8n"] * FOLDS + ["nestful"] * FOLDS
     assert [each.name for each in told] == ["nestful", "n8n"]
     assert [each.folds for each in told] == [[*foreseen.values()]] * 2
@@ -156,7 +156,7 @@ def test_of_other_data_other_models_are_kept(tmp_path: Path, monkeypatch: pytest
     for number in (1, 2):
         (place := tmp_path / str(number)).mkdir()
         written(place, "nestful", [row(number, TOOLS)], TOOLS)
-        folders += [each.models for each in sets.rehearsals(place, ["nestful"], 1, None, tmp_path)]
+        folders += [each.models for each in sets.rehearsals(place, ["nestful"], 1, 9, tmp_path)]
     assert len({*folders}) == len(folders) == 2
 
 

@@ -14,7 +14,6 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from pml.schemas.catalog import ServerTools
-from pml.streams.bridge.listing import unavailable
 from pml.streams.bridge.results import answer_of, failure_of
 from pml.streams.bridge.server import Server
 from pml.streams.bridge.server_specs import ServerSpec, StdioServer
@@ -322,14 +321,35 @@ async def test_a_server_that_says_that_its_tools_changed_is_listed_again(
     await server.close()
 
 
-def test_the_catalog_says_nothing_of_what_a_server_was_started_with() -> None:
-    """A server that repeats its token in the error that it starts with tells it to every tenant otherwise."""
-    given = StdioServer.model_validate({"command": "x", "env": {"TOKEN": "tulip-meadow-7", "DEBUG": "1"}})
-    why = f"ended (MCPError: bad credentials: tulip-meadow-7, {'x' * 600}; level 1)"
-    record = unavailable("notes", given, 8, why)
+REPEATS_ITS_TOKEN = """
+import json, os, sys
+error = {"code": -32000, "message": f"level {os.environ['DEBUG']}: bad credentials {os.environ['TOKEN']}"}
+for line in sys.stdin:
+    answer = {"jsonrpc": "2.0", "id": json.loads(line).get("id"), "error": error}
+    print(json.dumps(answer), flush=True)
+"""
+
+
+async def test_nobody_is_told_what_a_server_was_started_with(
+    new_server: NewServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A server that repeats its token when it refuses to start: the catalog is for every tenant."""
+    given = {"command": sys.executable, "args": ["-c", REPEATS_ITS_TOKEN]}
+    server = new_server(
+        StdioServer.model_validate(given | {"env": {"TOKEN": "tulip-meadow-7", "DEBUG": "1"}})
+    )
+    record = await server.start()
     assert record.error is not None
-    assert record.error.startswith("ended (MCPError: bad credentials: [REDACTED], xxx")
-    assert len(record.error) <= 500
+    assert "bad credentials [REDACTED]" in record.error
+    assert "level 1" in record.error, "what is short is no secret"
+    with pytest.raises(ServerUnavailable) as refused:
+        await ask(server, "add", a=1)
+    logged = "".join(capfd.readouterr())
+    assert "server not started" in logged
+    assert "tulip-meadow-7" not in f"{record} {refused.value.message} {logged}"
+
+
+def test_what_a_server_said_is_without_what_looks_like_a_secret() -> None:
     said = reason(RuntimeError("level 1, Authorization: Bearer abcdef0123456789abcdef"))
     assert "abcdef0123456789" not in said
     assert "level 1" in said
