@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from mcp.shared.exceptions import MCPError
+from structlog.testing import capture_logs
 
 from pml.schemas.catalog import ServerTools
 from pml.streams.bridge.results import answer_of, failure_of
@@ -330,22 +331,20 @@ for line in sys.stdin:
 """
 
 
-async def test_nobody_is_told_what_a_server_was_started_with(
-    new_server: NewServer, capfd: pytest.CaptureFixture[str]
-) -> None:
+async def test_nobody_is_told_what_a_server_was_started_with(new_server: NewServer) -> None:
     """A server that repeats its token when it refuses to start: the catalog is for every tenant."""
     given = {"command": sys.executable, "args": ["-c", REPEATS_ITS_TOKEN]}
     server = new_server(
         StdioServer.model_validate(given | {"env": {"TOKEN": "tulip-meadow-7", "DEBUG": "1"}})
     )
-    record = await server.start()
+    with capture_logs() as logged:
+        record = await server.start()
     assert record.error is not None
     assert "bad credentials [REDACTED]" in record.error
     assert "level 1" in record.error, "what is short is no secret"
     with pytest.raises(ServerUnavailable) as refused:
         await ask(server, "add", a=1)
-    logged = "".join(capfd.readouterr())
-    assert "server not started" in logged
+    assert "server not started" in [line["event"] for line in logged]
     assert "tulip-meadow-7" not in f"{record} {refused.value.message} {logged}"
 
 
