@@ -27,7 +27,9 @@ CALL_WORDS = {
     "call_error_type": "task.error_type",
     "call_pattern": "task.argument_pattern",
 }
-# What is told of a call: with its values, as the view `traces` has it; of its arguments no more than a hash.
+# What is told of a call: with its values, as the view `traces` has it; of its arguments no more than a hash,
+# and how they look only where a call was made: what a person or the permissions refused says nothing of how
+# calls with such arguments end.
 WITH_VALUES = """CAST(
     (task_id, tool, arguments, result, status = 'completed', status, error_type, duration_ms, layer, mocked,
      argument_pattern),
@@ -35,7 +37,8 @@ WITH_VALUES = """CAST(
      error_type String, duration_ms Float64, layer UInt16, mocked Bool, argument_pattern String)'
 )"""
 OUTLINED = """CAST(
-    (tool, args_hash, status = 'completed', status, error_type, duration_ms, layer, mocked, argument_pattern),
+    (tool, args_hash, status = 'completed', status, error_type, duration_ms, layer, mocked,
+     if(call_id = '', '', argument_pattern)),
     'Tuple(tool String, args_hash UInt64, success Bool, status String, error_type String, duration_ms Float64,
      layer UInt16, mocked Bool, argument_pattern String)'
 )"""

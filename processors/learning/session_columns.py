@@ -76,7 +76,7 @@ def session_names(columns: Columns) -> list[tuple[str, int]]:
 def _calls(columns: Columns, runs: Places, owners: Places) -> Calls | None:
     """Those that were made: what a mock answered says nothing of how a call ends.
 
-    A task without a pattern was none: it was skipped, or failed because its arguments could not be made.
+    A task without a pattern was none: it was skipped or refused, or its arguments could not be made.
     Taken for calls that failed, these would make "nothing is known of the arguments" a sure sign of failure.
     """
     if "call_pattern" not in columns:

@@ -127,6 +127,20 @@ def test_the_columns_say_what_the_view_says(store: Store) -> None:
     assert len(arrays["run_id"]) == 40
 
 
+def test_a_task_that_a_person_or_the_permissions_refused_has_arguments_that_nobody_learns_success_from(
+    migrated_store: Store,
+) -> None:
+    session = History("ses_refused", 0, 500, 500)
+    session.add(h.run_started(), "run_refused")
+    session.add(h.failed("n0"), "run_refused")
+    session.add(h.failed("n1", call_id=None), "run_refused")
+    session.add(h.run_failed(), "run_refused")
+    session.insert(migrated_store)
+    called, refused = _texts(read_arrays(migrated_store, SELECTION), "call_pattern")
+    assert called != ""
+    assert refused == ""
+
+
 def test_a_task_that_ended_twice_is_one_call_as_in_the_view(migrated_store: Store) -> None:
     session = History("ses_twice", 0, 500, 500)
     session.add(h.run_started(), "run_twice")
