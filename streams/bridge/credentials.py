@@ -5,20 +5,19 @@ from __future__ import annotations
 import os
 from base64 import b64encode
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
 from pydantic import SecretStr
 
 from pml.schemas.sanitiser import sanitise
+from pml.streams.bridge.secret_values import address_secrets, ways_to_write
 from pml.streams.bridge.server_specs import Credentials, FromFile
 from pml.streams.bridge.servers_file import filled
 from pml.streams.bridge.unavailable import ServerUnavailable
 
 FILE_MAX_BYTES = 64 * 1024
-# Shorter ones would be found in what has nothing to do with them.
-SECRET_MIN_CHARACTERS = 8
 # Tokens that were renewed long ago are worth nothing.
 REMEMBERED_MAX = 64
 REMOVED = b"[credential removed]"
@@ -27,8 +26,15 @@ REMOVED = b"[credential removed]"
 class Wallet:
     """What one server is shown for one tenant. Nothing of it is in an error, a log or a `repr`."""
 
-    def __init__(self, server: str, given: Credentials, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self,
+        server: str,
+        given: Credentials,
+        environment: Mapping[str, str] = os.environ,
+        address: str = "",
+    ) -> None:
         self._server, self._given, self._environment = server, given, environment
+        self._in_address = _bytes_of(address_secrets(address))
         self._seen: deque[bytes] = deque(maxlen=REMEMBERED_MAX)
 
     def headers(self) -> dict[str, str]:
@@ -54,14 +60,13 @@ class Wallet:
 
     def remember(self, secret: str) -> None:
         """This must not be told either: an access token, for instance."""
-        for part in dict.fromkeys((secret, secret.rpartition(" ")[2])):  # the whole first
-            known = part.encode(errors="replace")
-            if len(part) >= SECRET_MIN_CHARACTERS and known not in self._seen:
+        for known in _bytes_of((secret, secret.rpartition(" ")[2])):
+            if known not in self._seen:
                 self._seen.append(known)
 
     def without_secrets(self, text: bytes) -> bytes:
         """The text with every credential that was used taken out: servers echo what they are sent."""
-        for secret in self._seen:
+        for secret in (*self._in_address, *self._seen):
             text = text.replace(secret, REMOVED)
         return text
 
@@ -97,6 +102,10 @@ class Wallet:
 
     def _missing(self, place: str, why: str) -> ServerUnavailable:
         return ServerUnavailable(f"the MCP server {self._server} has no credentials: `{place}` {why}")
+
+
+def _bytes_of(secrets: Iterable[str]) -> list[bytes]:
+    return [text.encode(errors="replace") for text in ways_to_write(secrets)]
 
 
 def _content(path: Path) -> bytes:

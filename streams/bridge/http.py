@@ -35,7 +35,7 @@ async def http_transport(
             f"the MCP server {name} has no credentials for the tenant {tenant}; name it under `tenants` "
             "of this server in mcp-servers.yaml"
         )
-    wallet = Wallet(name, given)
+    wallet = Wallet(name, given, address=spec.address())
     wallet.headers()
     auth = TokenAuth(spec.address(), given.oauth, wallet) if given.oauth else None
     exchange = HttpExchange(spec, wallet, answer_max_bytes)

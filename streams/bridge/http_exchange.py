@@ -117,10 +117,12 @@ class HttpExchange(httpx2.AsyncBaseTransport):
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.aclose()
             return response_of(http_failure.unreadable("is compressed, which was not asked for"), rpc)
-        body = await read_whole(response, self._wallet, self._limit, waiting)
+        body = await read_whole(response, self._limit, waiting)
         status = response.status_code
         if body is None:
             return response_of(http_failure.too_large(self._limit), rpc)
+        if rpc is not None:  # an authorisation server may give the token that there is once more
+            body = self._wallet.without_secrets(body)
         if rpc is not None and rpc.id is not None:
             failure = self._failure(request, response, body)
             if failure is not None:

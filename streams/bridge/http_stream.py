@@ -79,7 +79,7 @@ class EventLines(httpx2.AsyncByteStream):
         return b"data: " + body_of(self._rpc, too_large(self._limit)) + b"\n"
 
 
-async def read_whole(response: httpx2.Response, wallet: Wallet, limit: int, waiting: Waiting) -> bytes | None:
+async def read_whole(response: httpx2.Response, limit: int, waiting: Waiting) -> bytes | None:
     """The body; None where it has more than `limit` bytes."""
     parts: list[bytes] = []
     size = 0
@@ -92,4 +92,4 @@ async def read_whole(response: httpx2.Response, wallet: Wallet, limit: int, wait
             parts.append(chunk)
     finally:
         await response.aclose()
-    return wallet.without_secrets(b"".join(parts))
+    return b"".join(parts)

@@ -18,21 +18,29 @@ from pml.streams.bridge.http_failure import (
     REQUEST_REFUSED,
     SERVER_BUSY,
 )
+from pml.streams.bridge.secret_values import NO_SECRETS, SecretValues
 from pml.streams.bridge.stdio import RESULT_TOO_LARGE, RESULT_UNREADABLE
 
 # An error's text goes into the log cut to 2 KB; a little more keeps what redaction may remove.
 MESSAGE_MAX_CHARACTERS = 4_096
+# What lies behind it cannot show in a message: an error of 8 MiB must not hold up what comes after it.
+SEARCHED_CHARACTERS = 65_536
 PROTOCOL_META = "io.modelcontextprotocol/"
 _RETRYABLE: frozenset[ErrorType] = frozenset({"TIMEOUT", "NETWORK"})
 
 Answer = tuple[CallStatus, ToolResult | None, CallError | None]
 
 
-def answer_of(result: types.CallToolResult, max_bytes: int) -> Answer:
-    """Status, result and error of an answer; a result over `max_bytes` of JSON is an error."""
+def answer_of(result: types.CallToolResult, max_bytes: int, secrets: SecretValues = NO_SECRETS) -> Answer:
+    """Status, result and error of an answer; a result over `max_bytes` of JSON is an error.
+
+    The result is what the server answered, and goes to who called. The error, which the log keeps, is without
+    the `secrets` of the server.
+    """
     kept = tool_result(result)
     if result.is_error:
-        said = tool_error("TOOL_ERROR", _text(kept.content) or "the tool failed without a message")
+        words = _text(kept.content) or "the tool failed without a message"
+        said = tool_error("TOOL_ERROR", secrets.taken_from(words[:SEARCHED_CHARACTERS]))
         return "error", kept if _fits(kept, max_bytes) else None, said
     try:
         size = _size(kept)
@@ -74,8 +82,10 @@ def own_meta(meta: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return kept or None
 
 
-def failure_of(error: Exception, server: str) -> Answer:
+def failure_of(error: Exception, server: str, secrets: SecretValues = NO_SECRETS) -> Answer:
     """What an exception of the SDK's client means for the call."""
+    words = error.message if isinstance(error, MCPError) else str(error)
+    said = secrets.taken_from(words[:SEARCHED_CHARACTERS])
     match error:
         case MCPError(code=types.CONNECTION_CLOSED):
             return failed(
@@ -83,29 +93,29 @@ def failure_of(error: Exception, server: str) -> Answer:
                 "NETWORK",
                 f"the MCP server {server} ended during the call; its log: log/mcp/{server}.log",
             )
-        case MCPError(code=code, message=message) if code == ANSWER_LOST:
-            return failed("CONNECTION_LOST", "NETWORK", f"the MCP server {server}: {message}")
-        case MCPError(code=code, message=message) if code == CREDENTIALS_REFUSED:
-            return failed("CREDENTIALS_REFUSED", "PERMISSION", f"the MCP server {server}: {message}")
-        case MCPError(code=code, message=message) if code == REQUEST_REFUSED:
-            return failed("REQUEST_REFUSED", "VALIDATION", f"the MCP server {server}: {message}")
-        case MCPError(code=code, message=message) if code == SERVER_BUSY:
-            return failed("SERVER_BUSY", "NETWORK", f"the MCP server {server}: {message}")
-        case MCPError(code=types.PARSE_ERROR, message=message) if message.startswith("Failed to parse"):
+        case MCPError(code=code) if code == ANSWER_LOST:
+            return failed("CONNECTION_LOST", "NETWORK", f"the MCP server {server}: {said}")
+        case MCPError(code=code) if code == CREDENTIALS_REFUSED:
+            return failed("CREDENTIALS_REFUSED", "PERMISSION", f"the MCP server {server}: {said}")
+        case MCPError(code=code) if code == REQUEST_REFUSED:
+            return failed("REQUEST_REFUSED", "VALIDATION", f"the MCP server {server}: {said}")
+        case MCPError(code=code) if code == SERVER_BUSY:
+            return failed("SERVER_BUSY", "NETWORK", f"the MCP server {server}: {said}")
+        case MCPError(code=types.PARSE_ERROR) if said.startswith("Failed to parse"):
             return failed("RESULT_UNREADABLE", "VALIDATION", f"{server} answered in a wrong shape")
-        case MCPError(code=code, message=message) if code == RESULT_TOO_LARGE:
-            return _oversized(message)
-        case MCPError(code=code, message=message) if code == RESULT_UNREADABLE:
-            return failed("RESULT_UNREADABLE", "VALIDATION", message)
-        case MCPError(code=types.REQUEST_TIMEOUT, message=message):
-            return failed("TIMEOUT", "TIMEOUT", message)
-        case MCPError(code=code, message=message):
-            return "error", None, _protocol_error(code, message)
+        case MCPError(code=code) if code == RESULT_TOO_LARGE:
+            return _oversized(said)
+        case MCPError(code=code) if code == RESULT_UNREADABLE:
+            return failed("RESULT_UNREADABLE", "VALIDATION", said)
+        case MCPError(code=types.REQUEST_TIMEOUT):
+            return failed("TIMEOUT", "TIMEOUT", said)
+        case MCPError(code=code):
+            return "error", None, _protocol_error(code, said)
         case ValidationError():
             return failed("RESULT_UNREADABLE", "VALIDATION", f"{server} answered in a wrong shape")
         case RuntimeError():
-            return failed("RESULT_INVALID", "VALIDATION", str(error).partition("\n")[0])
-    return "error", None, tool_error("CALL_FAILED", f"{type(error).__name__}: {error}")
+            return failed("RESULT_INVALID", "VALIDATION", said.partition("\n")[0])
+    return "error", None, tool_error("CALL_FAILED", f"{type(error).__name__}: {said}")
 
 
 def timed_out(seconds: float) -> Answer:

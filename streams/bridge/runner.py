@@ -111,13 +111,14 @@ class Runner:
         return await session.call(split_tool(run.tool)[1], run.arguments, meta_of(call))
 
     def _read(self, call: Call, request: Request) -> Answer:
+        server = self._servers[call.ticket.server]
         try:
-            answer = answer_of(request.result(), self._result_max_bytes)
+            answer = answer_of(request.result(), self._result_max_bytes, server.secrets)
         except ServerUnavailable:
             raise
         except Exception as error:
-            return failure_of(error, call.ticket.server)
-        self._servers[call.ticket.server].answered(call.run.tenant)
+            return failure_of(error, call.ticket.server, server.secrets)
+        server.answered(call.run.tenant)
         return answer
 
     async def _answer_late(self, call: Call, request: Request, started_at: str, began_s: float) -> None:

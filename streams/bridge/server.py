@@ -14,6 +14,7 @@ from pml.schemas.catalog import ServerTools
 from pml.streams.bridge.backoff import Backoff
 from pml.streams.bridge.http import http_transport
 from pml.streams.bridge.listing import listed, unavailable
+from pml.streams.bridge.secret_values import NO_SECRETS
 from pml.streams.bridge.server_specs import HttpServer, ServerSpec, StdioServer
 from pml.streams.bridge.session import Connect, Session
 from pml.streams.bridge.stdio import StdioOptions, stdio_transport
@@ -45,6 +46,8 @@ class Server:
 
     def __init__(self, name: str, spec: ServerSpec, options: ServerOptions) -> None:
         self.name, self.spec, self._options = name, spec, options
+        # What a server at a URL answers comes without its credentials (`credentials.Wallet`).
+        self.secrets = spec.secrets() if isinstance(spec, StdioServer) else NO_SECRETS
         self.concurrency = spec.concurrency or options.concurrency
         self.record = unavailable(name, spec, self.concurrency, "it was not started yet")
         self._sessions: dict[Scope, Session] = {}
@@ -141,8 +144,7 @@ class Server:
         tenant = scope[0] if scope else ""
         await self._until_allowed(tenant)
         await self._make_room()
-        secrets = self.spec.secrets() if isinstance(self.spec, StdioServer) else ()
-        session = Session(self.name, self._connect(tenant), lambda: self._list_again(scope), secrets)
+        session = Session(self.name, self._connect(tenant), lambda: self._list_again(scope), self.secrets)
         try:
             await session.open(self._options.start_timeout_s)
         except ServerUnavailable as error:
@@ -153,7 +155,7 @@ class Server:
         self._take(scope, session)
         self._tell_up(tenant, up=True)
         if self._lists(tenant):
-            self._publish(listed(self.name, self.spec, self.concurrency, session.tools))
+            self._publish_list(session)
         return session
 
     def _take(self, scope: Scope, session: Session) -> None:
@@ -212,9 +214,13 @@ class Server:
         try:
             await session.list_again()
         except Exception as error:
-            log.warning("tools not listed again", server=self.name, error=str(error)[:200])
+            said = self.secrets.taken_from(str(error))[:200]
+            log.warning("tools not listed again", server=self.name, error=said)
         else:
-            self._publish(listed(self.name, self.spec, self.concurrency, session.tools))
+            self._publish_list(session)
+
+    def _publish_list(self, session: Session) -> None:
+        self._publish(listed(self.name, self.spec, self.concurrency, session.tools, self.secrets))
 
     def _publish(self, record: ServerTools) -> None:
         self.record = record

@@ -24,7 +24,7 @@ class ServerLog:
         self._handler.setFormatter(logging.Formatter("%(message)s"))
 
     def write(self, chunk: bytes) -> None:
-        """Append what the server wrote."""
+        """Append what the server wrote; whoever hands it in has taken the server's secrets out."""
         text = chunk.decode(errors="replace").rstrip("\n")
         if text:
             self._private()

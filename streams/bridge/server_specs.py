@@ -20,6 +20,7 @@ from pydantic import (
 
 from pml.schemas.base import Model
 from pml.schemas.identifiers import is_name
+from pml.streams.bridge.secret_values import SecretValues
 
 
 def _text(value: Any) -> Any:
@@ -45,8 +46,6 @@ RESERVED_HEADERS = frozenset(
         "transfer-encoding",
     ]
 )
-# Shorter values, such as `1` or `debug`, are words that an error may well say.
-SECRET_CHARACTERS_MIN = 8
 _HTTP_TYPES = {"http", "streamable-http", "streamableHttp", "streamable_http"}
 
 
@@ -76,9 +75,9 @@ class StdioServer(_Server):
         """The variables that this server gets besides the inherited ones, in clear."""
         return {name: value.get_secret_value() for name, value in self.env.items()}
 
-    def secrets(self) -> list[str]:
-        """Values of its environment that are long enough to be one, in clear."""
-        return [value for value in self.environment().values() if len(value) >= SECRET_CHARACTERS_MIN]
+    def secrets(self) -> SecretValues:
+        """What it must not repeat in an error, in its log or in what it says of its tools."""
+        return SecretValues.of(self.environment(), self.command_line()[1:])
 
 
 class FromFile(Model):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from importlib.metadata import version
 from typing import Any, cast
@@ -19,8 +19,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pml.schemas.errors import PMLError
-from pml.schemas.sanitiser import REDACTED, sanitise_text
+from pml.schemas.sanitiser import sanitise_text
 from pml.streams.bridge.http_failure import CREDENTIALS_REFUSED, NOT_SENT, REQUEST_REFUSED
+from pml.streams.bridge.secret_values import NO_SECRETS, SecretValues
 from pml.streams.bridge.stdio import Streams
 from pml.streams.bridge.unavailable import ServerUnavailable
 
@@ -41,7 +42,11 @@ class Session:
     """
 
     def __init__(
-        self, name: str, connect: Connect, on_tools_changed: Callable[[], None], secrets: Collection[str] = ()
+        self,
+        name: str,
+        connect: Connect,
+        on_tools_changed: Callable[[], None],
+        secrets: SecretValues = NO_SECRETS,
     ) -> None:
         self._name, self._connect, self._secrets = name, connect, secrets
         self._on_tools_changed = on_tools_changed
@@ -109,7 +114,8 @@ class Session:
             if error.code != NOT_SENT:
                 raise
             self._retired = True
-            raise ServerUnavailable(f"the MCP server {self._name}: {error.message}") from None
+            said = self._secrets.taken_from(error.message)
+            raise ServerUnavailable(f"the MCP server {self._name}: {said}") from None
         finally:
             self.release()
 
@@ -173,7 +179,8 @@ class Session:
                 async for _ in changes:
                     self._on_tools_changed()
         except (MCPError, SubscriptionLost) as error:
-            log.info("a server lets nobody listen", server=self._name, error=str(error)[:200])
+            said = self._secrets.taken_from(str(error))[:200]
+            log.info("a server lets nobody listen", server=self._name, error=said)
 
     async def _on_message(self, message: IncomingMessage) -> None:
         if isinstance(message, types.ToolListChangedNotification):
@@ -202,7 +209,7 @@ def unavailable_for(error: BaseException) -> ServerUnavailable | None:
 REASON_BYTES = 400
 
 
-def reason(error: BaseException, secrets: Collection[str] = ()) -> str:
+def reason(error: BaseException, secrets: SecretValues = NO_SECRETS) -> str:
     """Why a server could not be started, without its command line or environment.
 
     The catalog says it to every tenant, and the log keeps it: a server may repeat the `secrets` that it was
@@ -217,13 +224,6 @@ def reason(error: BaseException, secrets: Collection[str] = ()) -> str:
     if isinstance(error, PMLError):
         return f"cannot be started: {error.message}"
     if isinstance(error, MCPError) and error.code in (NOT_SENT, CREDENTIALS_REFUSED, REQUEST_REFUSED):
-        return f"cannot be used: {error.message}"
-    said = sanitise_text(_without(secrets, str(error)), REASON_BYTES)
+        return f"cannot be used: {secrets.taken_from(error.message)}"
+    said = sanitise_text(secrets.taken_from(str(error)), REASON_BYTES)
     return f"ended or answered wrongly while it was started ({type(error).__name__}: {said})"
-
-
-def _without(secrets: Collection[str], text: str) -> str:
-    # The longest first: another one may be a part of it.
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, REDACTED)
-    return text

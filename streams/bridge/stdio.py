@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 import mcp_types as types
@@ -16,6 +16,7 @@ from mcp.shared.message import SessionMessage
 
 from pml.streams.bridge.lines import EDGE_BYTES, LineReader, LongLine, answered_id
 from pml.streams.bridge.reaper import Reaper
+from pml.streams.bridge.secret_values import NO_SECRETS, Passage, SecretValues
 from pml.streams.bridge.server_log import ServerLog
 from pml.streams.bridge.server_specs import StdioServer
 
@@ -38,6 +39,7 @@ class StdioOptions:
     line_max_bytes: int
     log: ServerLog
     reaper: Reaper
+    secrets: SecretValues = NO_SECRETS
 
 
 @asynccontextmanager
@@ -49,6 +51,7 @@ async def stdio_transport(
     Raises:
         OSError: the command cannot be started.
     """
+    options = replace(options, secrets=spec.secrets())
     process = await anyio.open_process(
         spec.command_line(),
         env=get_default_environment() | spec.environment(),
@@ -65,7 +68,7 @@ async def stdio_transport(
             options.reaper.hold(process.pid)
             tasks.start_soon(_read, process.stdout, received, options, gone)
             tasks.start_soon(_write, to_send, process.stdin, gone)
-            tasks.start_soon(_keep_log, process.stderr, options.log)
+            tasks.start_soon(_keep_log, process.stderr, options)
             yield inbox, outbox
         finally:
             with anyio.CancelScope(shield=True):
@@ -98,14 +101,30 @@ async def _deliver(
     received: MemoryObjectSendStream[SessionMessage | Exception],
     options: StdioOptions,
 ) -> None:
-    message = message_of(line)
+    message = _told(message_of(line), line, options.secrets)
     if message is None:
-        options.log.write(
-            b"[no JSON-RPC message] " + (line if isinstance(line, bytes) else line.head)[:EDGE_BYTES]
-        )
+        options.log.write(b"[no JSON-RPC message] " + _beginning(line, options.secrets))
         return
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
         await received.send(SessionMessage(message))
+
+
+def _told(
+    message: types.JSONRPCMessage | None, line: bytes | LongLine, secrets: SecretValues
+) -> types.JSONRPCMessage | None:
+    """What no call is answered with, without secrets: the SDK logs the news that it cannot read."""
+    if isinstance(message, (types.JSONRPCNotification, types.JSONRPCRequest)) and isinstance(line, bytes):
+        clean = secrets.taken_from_bytes(line)
+        return message if clean == line else message_of(clean)
+    return message
+
+
+def _beginning(line: bytes | LongLine, secrets: SecretValues) -> bytes:
+    """As much of a line as a log needs; where it is cut, no secret is told in part."""
+    if isinstance(line, bytes) and len(line) <= EDGE_BYTES:
+        return secrets.taken_from_bytes(line)
+    head = line[:EDGE_BYTES] if isinstance(line, bytes) else line.head
+    return Passage(secrets).feed(head)
 
 
 def message_of(line: bytes | LongLine) -> types.JSONRPCMessage | None:
@@ -146,10 +165,14 @@ async def _write(
         gone.set()
 
 
-async def _keep_log(stderr: ByteReceiveStream, log: ServerLog) -> None:
-    with suppress(*_BROKEN):
-        while True:
-            log.write(await stderr.receive())
+async def _keep_log(stderr: ByteReceiveStream, options: StdioOptions) -> None:
+    passage = Passage(options.secrets)
+    try:
+        with suppress(*_BROKEN):
+            while True:
+                options.log.write(passage.feed(await stderr.receive()))
+    finally:
+        options.log.write(passage.rest())
 
 
 async def _end(process: Process) -> None:

@@ -1,8 +1,8 @@
 """An MCP server over streamable HTTP that wants credentials, with the OAuth server that gives them.
 
 `guarded_server.py PORT LOG [--json]`. Tools want one of the tokens in the file LOG.tokens (a line each), or
-one that `/token` gave out and that is not in LOG.revoked. The log has a line for each request: {"path",
-"authorization", "host"}.
+one that `/token` gave out and that is not in LOG.revoked; it gives out that in LOG.token, where there is one.
+The log has a line for each request: {"path", "authorization", "host"}.
 """
 
 from __future__ import annotations
@@ -38,6 +38,13 @@ async def who(context: Context) -> str:
     """Repeats what it was shown, as servers that are curious do."""
     headers = context.headers or {}
     return f"you are {headers.get('authorization')} {headers.get('x-org')}"
+
+
+@server.tool()
+async def address(context: Context) -> str:
+    """Repeats the address at which it was asked."""
+    request: Any = context.request_context.request
+    return str(request.url)
 
 
 @server.tool()
@@ -130,7 +137,7 @@ async def token(request: Request) -> Response:
     right = kind == "Basic" and base64.b64decode(given).decode() == ":".join(CLIENT)
     if not right or form["grant_type"] != "client_credentials":
         return JSONResponse({"error": "invalid_client", "error_description": f"not {given}"}, 401)
-    made = f"access-token-{uuid.uuid4().hex}"
+    made = next(iter(lines(LOG.with_suffix(".token"))), f"access-token-{uuid.uuid4().hex}")
     GIVEN[made] = 0
     return JSONResponse({"access_token": made, "token_type": "Bearer", "expires_in": 3600})
 

@@ -14,6 +14,7 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
 from pml.schemas.catalog import ServerTools
+from pml.streams.bridge.secret_values import NO_SECRETS
 from pml.streams.bridge.unavailable import ServerUnavailable
 from tests.simulation.loop import PROCESS, Process, SimulatedLoop
 from tests.simulation.tools import Toolbox, ToolFailed, ToolSpec, answer, effect
@@ -71,7 +72,7 @@ class ServerDouble:
     """One configured server, as the dispatcher and the runner see it."""
 
     def __init__(self, name: str, hands: Hands) -> None:
-        self.name, self._hands = name, hands
+        self.name, self._hands, self.secrets = name, hands, NO_SECRETS
         self.concurrency = hands.toolbox.concurrency.get(name, 4)
 
     @property

@@ -39,6 +39,9 @@ class Guarded:
     def revoke(self, *tokens: str) -> None:
         self._log.with_suffix(".revoked").write_text("\n".join(tokens))
 
+    def give_out(self, token: str) -> None:
+        self._log.with_suffix(".token").write_text(token)
+
     def seen(self, path: str = "/mcp") -> list[dict[str, Any]]:
         lines = (
             [json.loads(line) for line in self._log.read_text().splitlines()] if self._log.exists() else []
@@ -175,6 +178,21 @@ async def test_what_a_server_repeats_of_its_credentials_is_taken_out(
     await server.close()
 
 
+async def test_a_credential_is_found_as_json_writes_it_and_so_is_one_in_the_address(
+    new_server: NewServer, guarded: Guarded
+) -> None:
+    token = 'tulip"4711/of-everybody'
+    guarded.allow(token)
+    server = new_server(
+        at(f"{guarded.url}?api_key=meadow-4712&lang=english", headers={"Authorization": f"Bearer {token}"})
+    )
+    _, result, _ = await ask(server, "who")
+    assert result.content[0]["text"] == "you are [credential removed] None"
+    _, result, _ = await ask(server, "address")
+    assert result.content[0]["text"].endswith("/mcp?api_key=[credential removed]&lang=english")
+    await server.close()
+
+
 async def test_a_token_in_a_file_is_read_again_for_each_request(
     new_server: NewServer, guarded: Guarded, tmp_path: Path
 ) -> None:
@@ -243,6 +261,19 @@ async def test_oauth_client_credentials_get_a_token_and_another_when_it_is_revok
     assert "access-token" not in str(result)
     await server.close()
     assert not [secret for secret in (token, CLIENT_SECRET) if secret in caplog.text]
+
+
+async def test_a_token_that_is_given_out_again_is_used_again(new_server: NewServer, guarded: Guarded) -> None:
+    """An authorization server may give the one that still holds; it is in its answer, and no echo."""
+    guarded.give_out("access-token-4711")
+    server = new_server(at(guarded.url, oauth=guarded.oauth()))
+    assert (await ask(server, "slow", seconds=0))[0] == "ok"
+    guarded.revoke("access-token-4711")
+    _, _, error = await ask(server, "slow", seconds=0)
+    assert error.code == "CREDENTIALS_REFUSED"
+    guarded.revoke()
+    assert (await ask(server, "slow", seconds=0))[0] == "ok"
+    await server.close()
 
 
 async def test_calls_with_oauth_run_at_the_same_time(new_server: NewServer, guarded: Guarded) -> None:
