@@ -10,9 +10,10 @@ import orjson
 
 from pml.clickhouse.client import Limits, Rows, Store
 from pml.schemas.codec import decode_event
+from pml.schemas.commands import RunStart
 from pml.schemas.errors import PMLError, StoreUnavailable
-from pml.schemas.events import Event
-from pml.streams.client import EventConsumer
+from pml.schemas.events import CommandRejected, Event, RunStarted
+from pml.streams.client import EventConsumer, rejection
 from pml.streams.connection import store_url
 from pml.streams.run_summary import RunSummary, observe
 from pml.streams.settings import Settings
@@ -28,18 +29,19 @@ class NoSuchRun(PMLError):
 
 
 async def run_events(settings: Settings, tenant: str, run_id: str, session_id: str | None) -> list[Event]:
-    """The events of a run in order: from the store, or from the log where its session is given.
+    """The events of a run that was begun, from the store, or from the log where its session is given.
 
     The store is a moment behind. Where it has no end of the run, the log is read as well: of the session that
     it names, or, where it has nothing yet, of the run's own (a run without a session is its own session).
 
     Raises:
         NoSuchRun: there are none.
+        Refused: what asked for the run was refused; the error has the code and message of the answer.
         StoreUnavailable, BrokerUnavailable: where they are asked does not answer.
     """
     if session_id is not None:
         return _found(await _run_in_log(settings, tenant, run_id, session_id), run_id, session_id)
-    events = await asyncio.to_thread(_events_in_store, settings, tenant, run_id)
+    events = _of_one_session(await asyncio.to_thread(_events_in_store, settings, tenant, run_id))
     if not (events and summarised(events).ended):
         session, epoch = (events[0].session_id, events[0].epoch) if events else (run_id, 0)
         events = await _run_in_log(settings, tenant, run_id, session, epoch) or events
@@ -54,11 +56,35 @@ async def _run_in_log(
 
 
 def _found(events: list[Event], run_id: str, session_id: str | None) -> list[Event]:
-    if not events:
+    if not begun(events):
         place = "the store" if session_id is None else f"the log of session {session_id}"
         hint = "; it may be a moment behind: --session SESSION reads the log" if session_id is None else ""
-        raise NoSuchRun(f"no event of run {run_id} is in {place}{hint}")
+        raise NoSuchRun(f"no start of run {run_id} is in {place}{hint}")
     return events
+
+
+def begun(events: list[Event]) -> bool:
+    """Whether a run was begun, whatever else was refused before or after; False where nobody asked for it.
+
+    Raises:
+        Refused: what asked for it was refused; with the code and message of the newest answer.
+    """
+    if any(isinstance(event.data, RunStarted) for event in events):
+        return True
+    for event in reversed(events):
+        if isinstance(event.data, CommandRejected) and event.data.command_type == RunStart.TYPE:
+            raise rejection(event.data)
+    return False
+
+
+def _of_one_session(events: list[Event]) -> list[Event]:
+    """Those of the session that began the run last, for a refused start may be sent again to another session.
+
+    Where none began it, those of the session that spoke of it last.
+    """
+    started = [event for event in events if isinstance(event.data, RunStarted)]
+    newest = max(started or events, key=lambda event: event.occurred_at, default=None)
+    return [event for event in events if newest is not None and event.session_id == newest.session_id]
 
 
 async def session_of(settings: Settings, tenant: str, run_id: str) -> str:

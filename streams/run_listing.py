@@ -8,6 +8,7 @@ import binascii
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import dropwhile
 from typing import Any
 
 import orjson
@@ -157,7 +158,13 @@ def _rows_of(events: Iterable[Event]) -> list[dict[str, Any]]:
     for event in events:
         if event.run_id is not None:
             by_run.setdefault(event.run_id, []).append(event)
-    return [_row(own) for own in by_run.values() if isinstance(own[0].data, RunStarted)]
+    begun = (_from_its_start(own) for own in by_run.values())
+    return [_row(own) for own in begun if own]
+
+
+def _from_its_start(events: list[Event]) -> list[Event]:
+    """Nothing where it was never begun; what comes before is of starts that were refused."""
+    return list(dropwhile(lambda event: not isinstance(event.data, RunStarted), events))
 
 
 PLANS = (RunStarted, RunExpanded, RunReplanned)

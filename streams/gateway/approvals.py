@@ -36,22 +36,22 @@ async def decide(
     With `computed` also those of them whose arguments were not known when they were shown.
     """
     caller.require("approvals:write")
-    approval_id = requests.name_of(request, "approval_id")
+    approval_id, command_id = requests.name_of(request, "approval_id"), requests.command_id(request)
     asked = await find_approval(
         doors.settings, caller.tenant, approval_id, request.query_params.get("session")
     )
     fixed = {"approval_id": approval_id, "decision": decision, "via": "http"}
     data = await requests.command_data(request, ApprovalDecide, **fixed)
-    with doors.waiting.one_more():
+    with doors.waiting.one_more(), naming(asked["run_id"]):
         submission = await doors.producer.decide(
             asked["run_id"],
             data,
             session_id=asked["session_id"],
+            command_id=command_id,
             tenant=caller.tenant,
             principal=caller.principal,
         )
-        with naming(submission):
-            event = await wait_for_answer(doors.settings, submission, timeout_s=ANSWER_S)
+        event = await wait_for_answer(doors.settings, submission, timeout_s=ANSWER_S)
     return json_response(
         {"approval_id": approval_id, "run_id": asked["run_id"], "decision": decision, "answer": event.type}
     )

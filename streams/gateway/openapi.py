@@ -28,7 +28,10 @@ _QUERY = {
     "GET /v1/models": (),
     "POST /v1/discover": (),
 }
-_WITH_KEY = {("POST", "/v1/runs"), ("POST", "/v1/runs/{run_id}/score")}
+_HEADERS = {
+    "Idempotency-Key": "1 to 255 characters of your own: the same key with the same content is obeyed once.",
+    "Last-Event-ID": "The id of the last event that came, epoch-seq; a seq alone is of the first epoch.",
+}
 _FAILURE = {
     "description": "a problem (RFC 9457)",
     "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
@@ -83,12 +86,24 @@ def _operation(
     }
     if path == "/v1/runs" and method == "POST":
         operation["responses"]["202"] = {"description": "taken; `Location` says where to look"}
-    if (method, path) in _WITH_KEY:
-        operation["parameters"].append(_parameter("Idempotency-Key", "header", required=False))
+    if path.endswith("/events"):
+        operation["responses"]["204"] = {"description": "the run has ended and nothing came after"}
+    operation["parameters"] += [_header(name) for name in _headers(method, path)]
     if method == "POST":
         body = _body(path, handler, schemas)
         operation["requestBody"] = {"content": {"application/json": {"schema": body}}}
     return operation
+
+
+def _headers(method: str, path: str) -> tuple[str, ...]:
+    """What is sent beside a request: commands are obeyed once, a stream goes on where it was lost."""
+    if path.endswith("/events"):
+        return ("Last-Event-ID",)
+    return ("Idempotency-Key",) if method == "POST" and path != "/v1/discover" else ()
+
+
+def _header(name: str) -> dict[str, Any]:
+    return {**_parameter(name, "header", required=False), "description": _HEADERS[name]}
 
 
 def _body(path: str, handler: Callable[..., Any], schemas: dict[str, Any]) -> dict[str, Any]:

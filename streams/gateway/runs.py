@@ -18,8 +18,8 @@ from pml.schemas.commands import (
     RunScore,
     TaskResolve,
 )
-from pml.schemas.errors import PMLError, WaitedTooLong
-from pml.streams.client import Submission, wait_for_answer, wait_for_run
+from pml.schemas.errors import BrokerUnavailable, PMLError, WaitedTooLong
+from pml.streams.client import Submission, new_id, wait_for_answer, wait_for_run
 from pml.streams.gateway import requests
 from pml.streams.gateway.answers import json_response, page
 from pml.streams.gateway.callers import Caller
@@ -45,18 +45,24 @@ async def start(request: Request, caller: Caller, doors: Doors) -> Response:
     caller.require("runs:write")
     asked, patience_s = await requests.run_request(request), requests.wait_s(request)
     with doors.waiting.one_more():
-        submission = await doors.producer.start_run(
+        submission = await _started(doors, caller, asked, asked.run_id or new_id("run"))
+        return await _answered(doors, submission, patience_s)
+
+
+async def _started(doors: Doors, caller: Caller, asked: requests.RunRequest, run_id: str) -> Submission:
+    """The command as Kafka took it; the run has its id before, for a send that fails may have arrived."""
+    with naming(run_id, BrokerUnavailable):
+        return await doors.producer.start_run(
             asked.code or asked.workflow,
             intent=asked.intent,
             options=asked.options,
             context=asked.context,
             session_id=asked.session_id,
-            run_id=asked.run_id,
+            run_id=run_id,
             tenant=caller.tenant,
             principal=caller.principal,
             request=asked.request,
         )
-        return await _answered(doors, submission, patience_s)
 
 
 async def show_all(request: Request, caller: Caller, doors: Doors) -> Response:
@@ -86,13 +92,18 @@ async def decide(request: Request, caller: Caller, doors: Doors, model: type[Com
     caller.require("runs:write")
     run_id, patience_s = requests.name_of(request, "run_id"), requests.wait_s(request)
     fields = {"task_id": request.path_params["task"]} if model is TaskResolve else {}
-    data = await requests.command_data(request, model, **fields)
+    data, command_id = await requests.command_data(request, model, **fields), requests.command_id(request)
     session_id = request.query_params.get("session") or await session_of(
         doors.settings, caller.tenant, run_id
     )
     with doors.waiting.one_more():
         submission = await doors.producer.decide(
-            run_id, data, session_id=session_id, tenant=caller.tenant, principal=caller.principal
+            run_id,
+            data,
+            session_id=session_id,
+            command_id=command_id,
+            tenant=caller.tenant,
+            principal=caller.principal,
         )
         return await _answered(doors, submission, patience_s)
 
@@ -137,12 +148,16 @@ DECISIONS: dict[str, type[CommandData]] = {
 
 
 @contextmanager
-def naming(submission: Submission) -> Iterator[None]:
-    """An error inside of the block says which run the command was for, for it may be obeyed all the same."""
+def naming(run_id: str, kind: type[PMLError] = PMLError) -> Iterator[None]:
+    """An error inside of the block says which run the command was for, for it may be obeyed all the same.
+
+    Args:
+        kind: the errors after which it may be; others have sent nothing and name no run.
+    """
     try:
         yield
-    except PMLError as error:
-        error.details.setdefault("run_id", submission.run_id)
+    except kind as error:
+        error.details.setdefault("run_id", run_id)
         raise
 
 
@@ -153,7 +168,7 @@ async def _events(request: Request, caller: Caller, doors: Doors) -> Any:
 
 async def _answered(doors: Doors, submission: Submission, patience_s: float) -> Response:
     """The end of a run, or what it waits for, or that it goes on; the caller counts among those who wait."""
-    with naming(submission):
+    with naming(submission.run_id):
         await wait_for_answer(doors.settings, submission, timeout_s=ANSWER_S)
         if not patience_s:
             return _accepted(submission, "queued")

@@ -8,10 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from pml.schemas.base import Name
-from pml.schemas.commands import RunStart
 from pml.schemas.errors import PMLError, StoreUnavailable
-from pml.schemas.events import CommandRejected, Event, RunStarted
-from pml.streams.client import rejection
+from pml.schemas.events import Event
 from pml.streams.mcp_server.bounds import STRUCTURED_BYTES_MAX, TEXT_BYTES_MAX, cut, cut_bytes, wire_bytes
 from pml.streams.mcp_server.door import Call
 from pml.streams.mcp_server.following import NOBODY_YET, dag_after
@@ -139,27 +137,12 @@ async def events_of(call: Call, run_id: str, session: str | None) -> list[Event]
     settings, tenant = call.door.settings, call.caller.tenant
     named = call.session_named(session)
     try:
-        return begun(await run_events(settings, tenant, run_id, named))
+        return await run_events(settings, tenant, run_id, named)
     except (NoSuchRun, StoreUnavailable) as error:
         known = call.door.remembered.find(tenant, run_id)
         if known is None or known == named:
             raise _told(error) from None
-    return begun(await run_events(settings, tenant, run_id, known))
-
-
-def begun(events: list[Event]) -> list[Event]:
-    """The events of a run that was begun.
-
-    Raises:
-        Refused: it was not; with the code and message of the answer.
-        NoSuchRun: nobody asked for it.
-    """
-    if any(isinstance(event.data, RunStarted) for event in events):
-        return events
-    for event in events:
-        if isinstance(event.data, CommandRejected) and event.data.command_type == RunStart.TYPE:
-            raise rejection(event.data)
-    raise NoSuchRun("nobody asked for this run")
+    return await run_events(settings, tenant, run_id, known)
 
 
 async def session_for(call: Call, run_id: str, session: str | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,10 +13,14 @@ from hypothesis import strategies as st
 
 from pml.clickhouse.client import Store
 from pml.schemas.errors import UndecodableRecord
+from pml.schemas.events import Event
+from pml.streams import run_listing
 from pml.streams.run_listing import Cursor, RunPage, cursor_of, list_runs
 from pml.streams.settings import Settings
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
+from tests.log_writer import run_started
+from tests.streams.gateway.session_log import events, refused
 
 
 @pytest.fixture
@@ -65,3 +70,15 @@ def test_no_text_is_worse_than_refused(junk: str) -> None:
 def test_what_is_no_cursor_is_refused(text: str) -> None:
     with pytest.raises(UndecodableRecord, match="begin without one"):
         cursor_of(text)
+
+
+async def test_a_run_that_began_after_a_refusal_is_listed_from_its_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async def session_events(*args: Any) -> list[Event]:
+        return [*events((4, refused()), (9, run_started())), *events((9, refused()), run_id="run_2")]
+
+    monkeypatch.setattr(run_listing, "session_events", session_events)
+    found = await list_runs(Settings(data_dir=tmp_path), "local", "s", None, 10)
+    assert [(row["run_id"], row["status"]) for row in found.rows] == [("run_1", "running")]
+    assert [cursor.epoch for cursor in found.cursors] == [9]

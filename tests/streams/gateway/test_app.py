@@ -201,6 +201,20 @@ def test_the_document_describes_every_route_and_resolves(door: TestClient) -> No
     assert all(item["summary"] for methods in found["paths"].values() for item in methods.values())
 
 
+def test_the_document_says_what_may_be_sent_beside_a_request(door: TestClient) -> None:
+    found = door.get("/openapi.json").json()["paths"]
+    headers = {
+        (method.upper(), path): {item["name"] for item in operation["parameters"] if item["in"] == "header"}
+        for path, methods in found.items()
+        for method, operation in methods.items()
+    }
+
+    with_key = {route for route, names in headers.items() if names == {"Idempotency-Key"}}
+    assert with_key == {route for route in headers if route[0] == "POST"} - {("POST", "/v1/discover")}
+    assert headers["GET", "/v1/runs/{run_id}/events"] == {"Last-Event-ID"}
+    assert "204" in found["/v1/runs/{run_id}/events"]["get"]["responses"]
+
+
 def references(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         if isinstance(value.get("$ref"), str):

@@ -38,9 +38,9 @@ def chain(project: Project) -> dict[str, Any]:
     return loaded
 
 
-def events_of(door: httpx2.Client, run_id: str, **headers: str) -> list[tuple[int, str]]:
-    """The seq and type of every event that is told until the end."""
-    found: list[tuple[int, str]] = []
+def events_of(door: httpx2.Client, run_id: str, **headers: str) -> list[tuple[str, str]]:
+    """The id and type of every event that is told until the end."""
+    found: list[tuple[str, str]] = []
     with door.stream("GET", f"/v1/runs/{run_id}/events?session={run_id}", headers=headers) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         event: dict[str, str] = {}
@@ -49,8 +49,9 @@ def events_of(door: httpx2.Client, run_id: str, **headers: str) -> list[tuple[in
             if name in {"id", "event", "data"}:
                 event[name] = value
             elif not line and event:
-                assert json.loads(event["data"])["seq"] == int(event["id"])
-                found.append((int(event["id"]), event["event"]))
+                told = json.loads(event["data"])
+                assert event["id"] == f"{told['epoch']}-{told['seq']}"
+                found.append((event["id"], event["event"]))
                 event = {}
     return found
 
@@ -69,9 +70,10 @@ def test_a_program_runs_follows_and_decides_by_http(door: httpx2.Client, project
     ).splitlines()
     assert json.loads(begun)["data"]["request"] == "see what a.txt says"
     told = events_of(door, run_id)
-    assert [seq for seq, _ in told] == list(range(len(told)))
+    assert [int(place.partition("-")[2]) for place, _ in told] == list(range(len(told)))
     assert (told[0][1], told[-1][1]) == ("run.started", "run.completed")
     middle = len(told) // 2
+    assert events_of(door, run_id, **{"last-event-id": told[middle][0]}) == told[middle + 1 :]
     assert events_of(door, run_id, **{"last-event-id": str(middle)}) == told[middle + 1 :]
 
     same = {"json": {"workflow": {"tasks": [READ]}}, "headers": {"idempotency-key": "k1"}}
@@ -90,13 +92,19 @@ def test_a_program_runs_follows_and_decides_by_http(door: httpx2.Client, project
     asked = door.post("/v1/runs?wait_s=50", json={"workflow": waiting}).json()
     assert asked["status"] == "waiting"
     place = f"/v1/runs/{asked['run_id']}"
-    went_on = door.post(f"{place}/continue?wait_s=50&session={asked['run_id']}", json={"reason": "fine"})
-    assert (went_on.status_code, went_on.json()["status"]) == (200, "completed")
+    going_on = f"{place}/continue?wait_s=50&session={asked['run_id']}"
+    for _ in range(2):
+        went_on = door.post(going_on, json={"reason": "fine"}, headers={"idempotency-key": "k2"})
+        assert (went_on.status_code, went_on.json()["status"]) == (200, "completed")
     again = door.post(f"{place}/continue?session={asked['run_id']}")
     assert again.status_code == 409
 
     wrong = door.post("/v1/runs", json={"workflow": {"tasks": [{"id": "a", "tool": "nope:x"}]}})
     assert (wrong.status_code, wrong.json()["code"]) == (422, "UNKNOWN_TOOL")
+    refused = wrong.json()["run_id"]
+    for part in ("", "/events"):
+        later = door.get(f"/v1/runs/{refused}{part}?session={refused}")
+        assert (later.status_code, later.json()["code"]) == (422, "UNKNOWN_TOOL")
     wait_until(lambda: len(door.get("/v1/runs").json()["items"]) >= 3, "the sink")
     assert door.get("/v1/tools").json()["items"][0]["server"] == "files"
 
@@ -110,7 +118,7 @@ const source = new EventSource(Deno.args[0]);
 const seen = [];
 const kinds = ["run.started", "task.completed", "run.completed", "run.scored"];
 for (const kind of kinds) {
-  source.addEventListener(kind, (event) => seen.push([Number(event.lastEventId), kind]));
+  source.addEventListener(kind, (event) => seen.push([event.lastEventId, kind]));
 }
 source.addEventListener("error", () => {
   if (source.readyState !== EventSource.CLOSED) return;
@@ -137,7 +145,7 @@ def event_source(door: httpx2.Client, run_id: str) -> None:
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     wanted = {"run.started", "task.completed", "run.completed", "run.scored"}
-    assert told == [[seq, kind] for seq, kind in events_of(door, run_id) if kind in wanted]
+    assert told == [[place, kind] for place, kind in events_of(door, run_id) if kind in wanted]
 
 
 def score(door: httpx2.Client, project: Project, run_id: str) -> None:
@@ -155,9 +163,7 @@ def score(door: httpx2.Client, project: Project, run_id: str) -> None:
     wait_until(lambda: project.json("query", "SELECT name, number, times FROM scores") != [], "the sink")
     told = events_of(door, run_id)
     assert [kind for _, kind in told[-3:]] == ["run.scored", "command.attached", "run.scored"]
-    nothing = door.get(
-        f"/v1/runs/{run_id}/events?session={run_id}", headers={"last-event-id": str(told[-1][0])}
-    )
+    nothing = door.get(f"/v1/runs/{run_id}/events?session={run_id}", headers={"last-event-id": told[-1][0]})
     assert (nothing.status_code, nothing.content) == (204, b"")
 
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from pml.schemas.base import Coordinate
 from pml.schemas.calls import CallError
 from pml.schemas.errors import Refused
 from pml.schemas.events import (
-    CommandRejected,
     Event,
     EventData,
     InternalEnded,
@@ -22,8 +19,7 @@ from pml.schemas.events import (
 from pml.streams.mcp_server.door import Remembered, derived_session
 from pml.streams.mcp_server.failures import failed
 from pml.streams.mcp_server.following import NOBODY_YET, Watch, going_on
-from pml.streams.mcp_server.lookups import RunRow, as_many_as_fit, begun
-from pml.streams.run_history import NoSuchRun
+from pml.streams.mcp_server.lookups import RunRow, as_many_as_fit
 from pml.streams.run_listing import Cursor, RunPage, cursor_of
 from tests.streams.mcp_server.clients import SENT
 
@@ -173,20 +169,6 @@ def test_a_run_of_which_nothing_was_seen_is_queued_and_says_what_that_may_mean()
     told = going_on(watched())
 
     assert (told.status, told.poll_after_ms, told.notice) == ("queued", 1_000, NOBODY_YET)
-
-
-def test_a_run_that_was_refused_is_no_run() -> None:
-    error = {"code": "UNKNOWN_TOOL", "message": "no such tool", "details": {"tool": "nope:x"}}
-    rejected = event(0, CommandRejected(command_type="run.start", error=error))
-
-    with pytest.raises(Refused, match="no such tool") as raised:
-        begun([rejected])
-    assert (raised.value.code, raised.value.details) == ("UNKNOWN_TOOL", {"tool": "nope:x"})
-    other = event(1, CommandRejected(command_type="run.abort", error={"code": "NO_SUCH_RUN", "message": ""}))
-    with pytest.raises(NoSuchRun):
-        begun([other])
-    events = [event(0, started()), rejected]
-    assert begun(events) == events
 
 
 def test_sessions_are_remembered_by_tenant_as_long_as_there_is_room() -> None:
