@@ -13,6 +13,9 @@ from pml.schemas.errors import ConfigurationError, PMLError
 DIGEST_BYTES = 16
 KEY_BYTES_MIN = 16
 KEY_BYTES_MAX = 64
+# What orjson writes at most, and what a value may have that goes into records.
+DEPTH_MOST = 254
+NESTING_MAX = 200
 
 # Whatever orjson would quietly turn into JSON by itself is refused instead: only JSON has one spelling.
 _OPTIONS = (
@@ -46,6 +49,22 @@ def canonical_json(value: Any) -> bytes:
     if orjson.loads(data) != value:
         _refuse_foreign(value, "$")
     return data
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether a value nests so deep that records about it, which wrap it, could not be written.
+
+    Args:
+        value: what JSON can carry; else this is no question.
+    """
+    wrapped = value
+    for _ in range(DEPTH_MOST - NESTING_MAX):
+        wrapped = [wrapped]
+    try:
+        orjson.dumps(wrapped, option=_OPTIONS)
+    except orjson.JSONEncodeError:
+        return True
+    return False
 
 
 def _refuse_foreign(value: Any, path: str) -> None:

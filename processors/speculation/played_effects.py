@@ -61,9 +61,7 @@ def serves_for_ms(catalog: Catalog, tool: str, arguments: Mapping[str, Any]) -> 
     if isinstance(granted, Refusal) or not may_be_early(granted, from_results=True).allowed:
         return None
     permission = granted.permission
-    if permission.shared:
-        return 0
-    return catalog.policy.speculation_ttl_ms if permission.ttl_s is None else round(permission.ttl_s * 1_000)
+    return 0 if permission.shared else catalog.policy.kept_ms(permission.ttl_s)
 
 
 def _granted(catalog: Catalog, tool: str, arguments: Mapping[str, Any]) -> Grant:

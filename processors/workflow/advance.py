@@ -140,13 +140,19 @@ def fail_run(draft: Draft, run_id: str, error: PMLError) -> None:
     """End a run that cannot go on for a reason of its own."""
     run = draft.run(run_id)
     told = {**error.as_dict(), "message": sanitise_text(error.message), "details": sanitise(error.details)}
-    draft.emit(RunFailed(**summary(draft, run), error=told), run)
+    end_as(draft, run_id, RunFailed(**summary(draft, run), error=told))
 
 
 def _end(draft: Draft, run_id: str) -> None:
     discard_all(draft, run_id, reason="unused")
     run = draft.run(run_id)
-    draft.emit(_ended(draft, run), run)
+    end_as(draft, run_id, _ended(draft, run))
+
+
+def end_as(draft: Draft, run_id: str, ended: RunEnded) -> None:
+    """End a run so: what was predicted before it and still runs was wrong, and what comes next is asked."""
+    run = draft.run(run_id)
+    draft.emit(ended, run)
     supersede(draft, run)
     begin_prediction(draft, run_id)
 

@@ -42,6 +42,7 @@ class Policy:
     bridge_grace_ms: int = 5_000
     session_ttl_ms: int = 86_400_000
     speculation_ttl_ms: int = 300_000
+    results_ttl_ms: int = 3_600_000
     speculation_mode: SpeculationMode = "on"
     budget_name: BudgetName = "normal"
     speculation_depth: int = 1
@@ -62,6 +63,15 @@ class Policy:
     def budget(self) -> Budget:
         """The limits behind the budget's name."""
         return BUDGETS[self.budget_name]
+
+    def kept_ms(self, ttl_s: float | None) -> int:
+        """How long a result may serve, by what its permission says.
+
+        At most half of the time for which results can be read: whoever is served reads it as one that was
+        written when it was kept.
+        """
+        wanted = self.speculation_ttl_ms if ttl_s is None else round(ttl_s * 1_000)
+        return min(wanted, self.results_ttl_ms // 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,7 +186,9 @@ def _task_failed(session: Session, event: e.Event, data: e.TaskFailed) -> Sessio
     before = run.task(data.task_id)
     if not data.final:
         retry_ms = from_rfc3339(data.retry_at) if data.retry_at else session.last_event_ms
-        waiting = replace(before, status="pending", retry_ms=retry_ms)
+        # What was speculated and failed is no attempt of the task's own: it has all that its rule gives it.
+        earlier = before.earlier if before.served_by == "call" else before.attempt
+        waiting = replace(before, status="pending", retry_ms=retry_ms, earlier=earlier)
         return _with_task(session, run, data.task_id, waiting)
     run = _count_miss(run, data)
     first = run.first_failure or ("" if run.node(data.task_id).safe_to_fail else data.task_id)

@@ -10,7 +10,7 @@ from pml.processors.workflow.draft import full_arguments, full_context
 from pml.processors.workflow.elements import elements_in
 from pml.processors.workflow.inputs import Payloads, payload_value
 from pml.processors.workflow.state import Element, Internal
-from pml.schemas.canonical import canonical_json
+from pml.schemas.canonical import NotJson, canonical_json, is_too_deep
 from pml.schemas.commands import RunStart
 from pml.schemas.prediction import REQUEST_CHARACTERS_MAX, PastElement, PredictRequest
 
@@ -69,4 +69,9 @@ def _arguments(start: RunStart, one_call: bool) -> Mapping[str, Any] | None:
 
 
 def _fits(value: Any) -> bool:
-    return len(canonical_json(value)) <= VALUE_BYTES_MAX
+    """Whether a question may carry it. What is no JSON, such as a number that was computed to be infinite, is
+    the business of the call that has it."""
+    try:
+        return len(canonical_json(value)) <= VALUE_BYTES_MAX and not is_too_deep(value)
+    except NotJson:
+        return False

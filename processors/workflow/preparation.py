@@ -16,7 +16,7 @@ from pml.processors.workflow.graph import Node
 from pml.processors.workflow.inputs import Address
 from pml.processors.workflow.state import Call, Isolation, Run
 from pml.schemas.calls import CallError
-from pml.schemas.canonical import canonical_json, keyed_hash
+from pml.schemas.canonical import NESTING_MAX, canonical_json, is_too_deep, keyed_hash
 from pml.schemas.errors import PMLError
 from pml.schemas.identifiers import call_id
 from pml.schemas.sanitiser import sanitise
@@ -58,7 +58,7 @@ def prepare(draft: Draft, run: Run, node: Node) -> Prepared | Unprepared:
     try:
         return _prepared(draft, run, node, strictly=False)
     except PMLError as error:
-        return Unprepared(node, CallError(code=error.code, type="VALIDATION", message=error.message))
+        return _failed(node, error)
 
 
 def prepare_strictly(
@@ -72,7 +72,7 @@ def prepare_strictly(
     try:
         return _prepared(draft, run, node, strictly=True, sources=sources)
     except PMLError as error:
-        return Unprepared(node, CallError(code=error.code, type="VALIDATION", message=error.message))
+        return _failed(node, error)
 
 
 def prepare_predicted(draft: Draft, node: Node, values: Values) -> Prepared | Unprepared:
@@ -81,7 +81,10 @@ def prepare_predicted(draft: Draft, node: Node, values: Values) -> Prepared | Un
     if absent:
         message = f"{', '.join(sorted(absent))} is required and not given"
         return _refused(node, "UNRESOLVED_ARGUMENT", "VALIDATION", message)
-    return _allowed(draft, node, resolve_strictly(node.arguments, values), strictly=True)
+    try:
+        return _allowed(draft, node, resolve_strictly(node.arguments, values), strictly=True)
+    except PMLError as error:
+        return _failed(node, error)
 
 
 def _prepared(
@@ -107,6 +110,10 @@ def _allowed(
     if len(written) > ARGUMENTS_BYTES_MAX:
         return _refused(
             node, "ARGUMENTS_TOO_LARGE", "VALIDATION", f"{len(written)} bytes; at most {ARGUMENTS_BYTES_MAX}"
+        )
+    if is_too_deep(resolved.arguments):
+        return _refused(
+            node, "ARGUMENTS_TOO_DEEP", "VALIDATION", f"nested deeper than {NESTING_MAX} levels; flatten them"
         )
     arguments_hash = keyed_hash(written, draft.catalog.policy.hash_key)
     return _assembled(node, resolved, arguments_hash, granted, consent)
@@ -180,6 +187,11 @@ def _required(catalog: Catalog, tool: str) -> frozenset[str] | None:
     )
 
 
+def _failed(node: Node, error: PMLError) -> Unprepared:
+    """What its arguments are made of is gone, or no JSON."""
+    return Unprepared(node, CallError(code=error.code, type="VALIDATION", message=error.message))
+
+
 def _refused(node: Node, code: str, kind: str, message: str) -> Unprepared:
     return Unprepared(
         node, CallError(code=code, type=kind, message=f"task {node.id} ({node.tool}): {message}")
@@ -190,7 +202,7 @@ def started_fields(draft: Draft, prepared: Prepared) -> dict[str, Any]:
     """The fields that `task.started` and `speculation.started` have in common."""
     node, permission = prepared.node, prepared.granted.permission
     policy = draft.catalog.policy
-    timeout_ms = _timeout_ms(draft.catalog, prepared)
+    patience_ms = timeout_ms(draft.catalog, prepared)
     return {
         "task_id": node.id,
         "layer": node.layer,
@@ -204,9 +216,9 @@ def started_fields(draft: Draft, prepared: Prepared) -> dict[str, Any]:
         "touches": prepared.touches,
         "cacheable": permission.cacheable,
         "ttl_s": ttl_ms(draft.catalog, prepared) / 1_000,
-        "timeout_ms": timeout_ms,
+        "timeout_ms": patience_ms,
         "deadline_at": to_rfc3339(
-            draft.now_ms + policy.queue_timeout_ms + timeout_ms + policy.bridge_grace_ms
+            draft.now_ms + policy.queue_timeout_ms + patience_ms + policy.bridge_grace_ms
         ),
         "permission": prepared.granted.pattern,
         "definition": prepared.granted.definition,
@@ -220,12 +232,11 @@ def ttl_ms(catalog: Catalog, prepared: Prepared) -> int:
     What others share is joined while it runs and not kept any longer: 0 (DESIGN §4, condition 3).
     """
     permission = prepared.granted.permission
-    if permission.shared:
-        return 0
-    return catalog.policy.speculation_ttl_ms if permission.ttl_s is None else round(permission.ttl_s * 1_000)
+    return 0 if permission.shared else catalog.policy.kept_ms(permission.ttl_s)
 
 
-def _timeout_ms(catalog: Catalog, prepared: Prepared) -> int:
+def timeout_ms(catalog: Catalog, prepared: Prepared) -> int:
+    """How long a call may take once it has begun."""
     if prepared.node.timeout_ms is not None:
         return prepared.node.timeout_ms
     configured = prepared.granted.permission.timeout_s

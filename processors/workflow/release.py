@@ -12,7 +12,14 @@ from pml.processors.workflow.evolve import joined_calls
 from pml.processors.workflow.graph import Node
 from pml.processors.workflow.inquiries import give_up_overtaken_inquiries
 from pml.processors.workflow.plans import score_overtaken
-from pml.processors.workflow.preparation import Prepared, Unprepared, prepare, started_fields, ttl_ms
+from pml.processors.workflow.preparation import (
+    Prepared,
+    Unprepared,
+    prepare,
+    started_fields,
+    timeout_ms,
+    ttl_ms,
+)
 from pml.processors.workflow.settling import (
     as_served_by,
     complete_task,
@@ -123,33 +130,40 @@ def find_entry(draft: Draft, run: Run, prepared: Prepared) -> Speculation | None
         (
             entry
             for entry in draft.session.speculations.values()
-            if _same_call(entry, prepared) and _usable(draft, entry, ttl_ms(draft.catalog, prepared))
+            if _same_call(entry, prepared) and _usable(draft, entry, prepared)
         ),
         None,
     )
 
 
 def _same_call(entry: Speculation, prepared: Prepared) -> bool:
-    """The same tool, as it is defined now, with the same arguments."""
+    """The same tool, as it is defined now, with the same arguments, and what a write would have made void.
+
+    An operator who corrects what a tool touches means what waits already, too: writes of that passed it over.
+    """
     call = entry.call
     return (
         entry.tool == prepared.node.tool
         and call.arguments_hash == prepared.arguments_hash
         and call.definition == prepared.granted.definition
+        and call.touches == prepared.touches
     )
 
 
-def _usable(draft: Draft, entry: Speculation, ttl_ms: int) -> bool:
-    """Whether a result is fresh and can still be had, or is on its way and no older than it may be.
+def _usable(draft: Draft, entry: Speculation, prepared: Prepared) -> bool:
+    """Whether a result is fresh and can still be had, or is on its way, no older than it may be and there in
+    time.
 
     An operator who shortens a TTL means what waits already, too.
     """
     if entry.stale:
         return False
-    fresh = entry.call.started_ms + min(entry.call.ttl_ms, ttl_ms) > draft.now_ms
+    call, kept_ms = entry.call, ttl_ms(draft.catalog, prepared)
+    fresh = call.started_ms + min(call.ttl_ms, kept_ms) > draft.now_ms
     if entry.result is None:
-        # What is never kept (TTL 0) may be joined for as long as it runs.
-        return entry.status == "running" and (fresh or not (entry.call.ttl_ms and ttl_ms))
+        # What is never kept (TTL 0) may be joined for as long as it runs, by who would wait as long.
+        in_time = call.timeout_ms <= timeout_ms(draft.catalog, prepared)
+        return entry.status == "running" and in_time and (fresh or not (call.ttl_ms and kept_ms))
     return fresh and draft.has(entry.result)
 
 

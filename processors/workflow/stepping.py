@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pml.processors.workflow.advance import advance, fail_run, summary
+from pml.processors.workflow.advance import advance, end_as, fail_run, summary
 from pml.processors.workflow.beforehand import begin
 from pml.processors.workflow.check import check_calls
 from pml.processors.workflow.definitions import safe_definition, safe_text
@@ -102,7 +102,7 @@ def end_step(draft: Draft, item: Internal, outcome: CallEnded) -> None:
     end_with(draft, item, {"calls": 0}, None, outcome.duration_ms)
     discard_all(draft, item.run_id, reason="unused")
     run = draft.run(item.run_id)
-    draft.emit(RunCompleted(**summary(draft, run), **_came_to(answer)), run)
+    end_as(draft, item.run_id, RunCompleted(**summary(draft, run), **_came_to(answer)))
 
 
 def give_up_step(draft: Draft, item: Internal) -> None:

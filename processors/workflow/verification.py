@@ -51,8 +51,11 @@ def chosen(call: Call, share: float) -> bool:
 def note_hit(
     draft: Draft, run: Run, prepared: Prepared | Unprepared, entry: Speculation, result_hash: str
 ) -> None:
-    """Remember a hit that is to be verified once everything else that follows from this input is decided."""
-    if isinstance(prepared, Unprepared):
+    """Remember a hit that is to be verified once everything else that follows from this input is decided.
+
+    Not where the permissions have changed meanwhile: what writes now, or asks a person, is not called again.
+    """
+    if isinstance(prepared, Unprepared) or not prepared.reads or prepared.consent is not None:
         return
     results = {name: run.task(name).result for name in prepared.node.references}
     reads = {name: address for name, address in results.items() if address is not None}

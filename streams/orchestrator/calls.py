@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pml.processors.workflow import GoneCall, Session, call_needs, calls
-from pml.schemas.calls import CallCancel, CallEnded, CallError, CallRecord, CallRun
+from pml.schemas.calls import CallEnded, CallError, CallRecord, CallRun
 from pml.schemas.codec import encode
 from pml.schemas.errors import PayloadGone
 from pml.schemas.identifiers import session_key
@@ -25,13 +25,13 @@ def outgoing(message: CallRecord) -> Outgoing:
     return Outgoing(session_key(message.tenant, message.session_id), encode(message), headers)
 
 
-async def send_calls(shell: Shell, partition: int, messages: Iterable[CallRun | CallCancel]) -> None:
+async def send_calls(shell: Shell, partition: int, messages: Iterable[Outgoing]) -> None:
     """Send calls and cancels, acknowledged.
 
     Raises:
         InDoubt, BrokerUnavailable: not acknowledged after several attempts.
     """
-    await shell.send(shell.topics.tool_calls, partition, map(outgoing, messages))
+    await shell.send(shell.topics.tool_calls, partition, messages)
 
 
 async def send_all_calls(shell: Shell, partition: int, sessions: Iterable[Session]) -> None:
@@ -54,7 +54,7 @@ async def _send_calls_of(shell: Shell, partition: int, sessions: list[Session]) 
     wanted = [item for session in sessions for item in calls(session, payloads, shell.hash_key)]
     runs = [item for item in wanted if isinstance(item, CallRun)]
     gone = [_gone(item) for item in wanted if isinstance(item, GoneCall)]
-    await send_calls(shell, partition, runs)
+    await send_calls(shell, partition, map(outgoing, runs))
     await shell.send(shell.topics.tool_outcomes, partition, map(outgoing, gone))
 
 

@@ -121,6 +121,7 @@ def policy(settings: Settings) -> Policy:
         run_timeout_ms=round(timeouts.run_s * 1000),
         session_ttl_ms=round(timeouts.session_ttl_s * 1000),
         speculation_ttl_ms=round(settings.speculation.ttl_s * 1000),
+        results_ttl_ms=round(timeouts.results_ttl_s * 1000),
         speculation_mode=settings.speculation.mode,
         budget_name=settings.speculation.budget,
         decision_timeout_ms=round(timeouts.decision_s * 1000),

@@ -10,7 +10,6 @@ import structlog
 
 from pml.processors.speculation.accounts import balanced
 from pml.processors.workflow import Catalog, Input, Session, Step, decide, fail_too_large, needs
-from pml.schemas.calls import CallCancel, CallRun
 from pml.schemas.codec import encode
 from pml.schemas.errors import LogCorrupted, PMLError
 from pml.schemas.events import Event
@@ -18,6 +17,7 @@ from pml.schemas.identifiers import session_key
 from pml.schemas.topics import LOG_BYTES_MAX
 from pml.streams.log.append import BATCH_BYTES, BATCH_OVERHEAD_BYTES, EventsTooLarge, Outgoing
 from pml.streams.log.reader import event_headers
+from pml.streams.orchestrator.calls import outgoing
 from pml.streams.orchestrator.payloads import PayloadCache
 from pml.streams.orchestrator.states import States
 from pml.streams.telemetry import ACCOUNT_BREACHES
@@ -35,11 +35,15 @@ class DecisionFailed(PMLError):
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What follows from one input, encoded; `failure` where nothing can."""
+    """What follows from one input, encoded, with the records about calls; `failure` where nothing can.
+
+    Nothing is written whose calls could not be sent: the next owner of the partition would fail with them.
+    """
 
     step: Step
     records: list[Outgoing]
     size: int
+    messages: Sequence[Outgoing] = ()
     failure: PMLError | None = None
 
     @property
@@ -58,7 +62,7 @@ class Slice:
     sessions: dict[bytes, Session] = field(default_factory=dict)
     causes: dict[str, int] = field(default_factory=dict)
     handled: dict[str, int] = field(default_factory=dict)
-    messages: list[CallRun | CallCancel] = field(default_factory=list)
+    messages: list[Outgoing] = field(default_factory=list)
     failures: list[tuple[Input, PMLError]] = field(default_factory=list)
     inputs: int = 0
     size: int = BATCH_OVERHEAD_BYTES
@@ -86,7 +90,7 @@ class Slice:
         self.size += decided.size
         self.sessions[session_key(source.tenant, source.session_id)] = step.session
         self.causes[source.topic] = source.offset
-        self.messages += [*step.calls, *step.cancels]
+        self.messages += decided.messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +142,7 @@ class Decider:
             trace = "".join(traceback.format_tb(error.__traceback__))
             log.error("decision failed", topic=source.topic, offset=source.offset, trace=trace)
             failure = DecisionFailed(f"{type(error).__name__}: a defect of PML, please report it")
-        return Decided(Step((), session, (), ()), [], 0, failure)
+        return Decided(Step((), session, (), ()), [], 0, failure=failure)
 
 
 def audited(step: Step) -> Step:
@@ -155,4 +159,5 @@ def _encoded(step: Step) -> Decided:
         Outgoing(session_key(event.tenant, event.session_id), encode(event), event_headers(event))
         for event in step.events
     ]
-    return Decided(step, records, sum(record.size for record in records))
+    messages = [outgoing(message) for message in (*step.calls, *step.cancels)]
+    return Decided(step, records, sum(record.size for record in records), messages)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -15,7 +16,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pml.schemas.canonical import NotJson, canonical_json, content_hash, value_hash
+from pml.schemas.canonical import (
+    NESTING_MAX,
+    NotJson,
+    canonical_json,
+    content_hash,
+    is_too_deep,
+    value_hash,
+)
 from pml.schemas.errors import ConfigurationError, PMLError
 
 patient = settings(deadline=None)  # a busy machine is no failure
@@ -133,3 +141,11 @@ def test_a_value_hash_does_not_change_between_releases() -> None:
 def test_a_key_that_protects_nothing_is_refused(key: bytes) -> None:
     with pytest.raises(ConfigurationError, match="installation key"):
         value_hash({}, key)
+
+
+@pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: {"a": inner}], ids=["array", "object"])
+def test_a_value_that_records_could_not_wrap_is_too_deep(wrap: Callable[[object], object]) -> None:
+    value: object = 1
+    for level in range(1, NESTING_MAX + 2):
+        value = wrap(value)
+        assert is_too_deep(value) == (level > NESTING_MAX)

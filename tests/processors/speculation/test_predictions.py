@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from pml.processors.workflow.plans import FORESEEN_MOST
+from pml.schemas.canonical import NESTING_MAX
 from pml.schemas.codec import decode_event, encode
 from pml.schemas.events import PredictionMade
 from pml.schemas.prediction import HISTORY_MOST, PREDICT_TOOL
-from tests.processors.session_world import SessionWorld, data_of
+from tests.processors.session_world import SessionWorld, catalog, data_of
 from tests.processors.speculation.predicted_world import (
     READ,
     call,
@@ -21,6 +22,14 @@ from tests.processors.speculation.predicted_world import (
     started,
     world,
 )
+
+LOOP = """
+async def main():
+    x = await mcp.files.parse(x=1)
+    while x["n"] > 0:
+        x = await mcp.files.parse(x=x["n"])
+    return x
+"""
 
 
 def test_a_candidate_that_cannot_be_called_says_what_is_missing() -> None:
@@ -788,3 +797,86 @@ def test_with_a_lower_threshold_less_confidence_is_enough() -> None:
     known = world(threshold=0.7)
     done(known, "run_1")
     assert outcomes(foretell(known, ("files:read_file", READ, 0.75))) == ["begun"]
+
+
+ENDLESS = {"type": "expression", "expression": "n1.x * 10", "code": "n1.x * 10"}
+
+
+def test_a_computed_argument_that_is_no_json_stops_a_capability_and_not_the_call_that_was_joined() -> None:
+    known = world()
+    done(known, "run_1")
+    tasks = [
+        {"id": "n1", "tool": "files:read_file", "arguments": READ},
+        {"id": "n2", "tool": "files:read_file", "arguments": {"path": ENDLESS}},
+    ]
+    whole = {"name": "cap_1", "likelihood": 0.95, "confidence": 0.95, "tasks": ["n1", "n2"]}
+    answer = {"learner": "discounting", "candidates": [whole], "workflow": {"tasks": tasks}}
+    known.answer(known.call_of(PREDICT_TOOL), answer)
+    call(known, "run_2", "b.md")
+    step = known.answer(known.call_of("n1", "run_2"), {"x": 1e308})
+    assert data_of(step, "task.completed").served_by == "joined"
+    assert known.session_run("run_2").status == "completed"
+
+
+def test_a_question_leaves_out_what_is_no_json_or_too_deep_for_it() -> None:
+    known = world()
+    endless = {
+        "id": "n1",
+        "tool": "files:read_file",
+        "arguments": {"path": ENDLESS | {"expression": "args.x * 10"}},
+    }
+    step = known.start({"tasks": [endless]}, context={"x": 1e308})
+    assert data_of(step, "task.failed").error.code == "NOT_JSON"
+    assert known.open_calls[known.call_of(PREDICT_TOOL)].arguments["past"][0]["arguments"] is None
+    deep: Any = 1
+    for _ in range(NESTING_MAX + 1):
+        deep = [deep]
+    known.start(
+        {"tasks": [{"id": "n1", "tool": "files:read_file", "arguments": READ}]}, "run_2", context={"x": deep}
+    )
+    known.answer(known.call_of("n1", "run_2"), {"text": "see"})
+    latest = known.open_calls[known.call_of(PREDICT_TOOL, "run_2")].arguments["past"][-1]
+    assert (latest.get("context"), latest["arguments"]) == (None, READ)
+
+
+def test_what_was_read_before_its_permission_said_what_else_it_touches_serves_nobody() -> None:
+    known = started(world())
+    known.answer(known.call_of("p1"), {"text": "old"})
+    touches = ["files:{path}", "web:"]
+    known.catalog = catalog(
+        {"files:read_file": {"scope": "readonly", "approval": "auto", "touches": touches}}, predictions="on"
+    )
+    assert data_of(call(known, "run_2", "b.md"), "task.started").served_by == "call"
+
+
+def test_what_was_predicted_serves_for_half_of_the_time_that_results_can_be_read_at_most() -> None:
+    permission = {"scope": "readonly", "approval": "auto", "touches": ["files:{path}"], "ttl_s": 86_400}
+    for waited_ms, served_by in ((1_799_000, "speculation"), (1_801_000, "call")):
+        known = world()
+        known.catalog = catalog({"files:read_file": permission}, predictions="on", results_ttl_ms=3_600_000)
+        started(known)
+        known.answer(known.call_of("p1"), {"text": "x"})
+        known.time_ms += waited_ms
+        assert data_of(call(known, "run_2", "b.md"), "task.started").served_by == served_by
+
+
+@pytest.mark.parametrize(("timeout_s", "served_by"), [(29, "call"), (30, "joined")])
+def test_a_task_joins_no_call_that_may_take_longer_than_it_would_wait(timeout_s: int, served_by: str) -> None:
+    known = started(world())
+    task = {"id": "n1", "tool": "files:read_file", "arguments": READ, "timeout_s": timeout_s}
+    assert data_of(known.start({"tasks": [task]}, "run_2"), "task.started").served_by == served_by
+
+
+@pytest.mark.parametrize("error", [None, {"code": "PROGRAM_ERROR", "message": "it broke"}])
+def test_after_a_program_it_is_asked_too_and_what_was_predicted_before_it_gives_way(
+    error: dict[str, Any] | None,
+) -> None:
+    known = started(world())
+    known.time_ms += 10
+    known.program(LOOP, "python", "run_2")
+    known.analyse()
+    known.step("run_2", calls=[("files:parse", {"x": 1})])
+    known.answer(known.call_of("files:parse", "run_2"), {"n": 0})
+    step = known.step("run_2", **({"error": error} if error else {"value": {"n": 0}}))
+    assert (data_of(step, "speculation.ended").reason, step.events[-1].type) == ("unused", "internal.started")
+    assert known.open_calls[known.call_of(PREDICT_TOOL, "run_2")].arguments["history"][-1] == "files:parse"

@@ -130,3 +130,15 @@ def test_a_second_answer_to_an_attempt_that_failed_changes_nothing() -> None:
     assert world.answer(first, {"text": "one"}).events == ()
     world.due()
     assert world.call_of("a") != first
+
+
+def test_a_joined_call_that_failed_takes_none_of_the_attempts_that_its_task_has() -> None:
+    retried = {"scope": "readonly", "approval": "auto", "retryable": {"attempts": 2, "backoff_ms": 5_000}}
+    world = speculating(SessionWorld(catalog=catalog({READ: retried})))
+    world.answer(world.call_of("b"))
+    for _ in range(2):  # what was joined, and the first real call
+        world.answer(world.call_of("c"), code="SERVER_BUSY", type="NETWORK", retryable=True)
+    assert world.session_run().live
+    world.due()
+    world.answer(world.call_of("c"))
+    assert world.session_run().status == "completed"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+from pml.schemas.canonical import NESTING_MAX
 from pml.schemas.catalog import CatalogRecord, ServerTools
 from tests.processors.session_world import SessionWorld, catalog, data_of
 from tests.processors.workflow.test_decide import FORK, READ, reference, task
@@ -126,3 +128,14 @@ def test_a_call_is_as_alone_as_its_server_says() -> None:
     world.catalog = world.catalog.without(ServerTools.KIND, "files")
     (call,) = world.answer(call.call_id).calls
     assert call.isolation == "shared", "nobody says anything of a server that is gone"
+
+
+def test_arguments_too_deep_for_a_record_fail_their_task_and_nothing_else() -> None:
+    deep: Any = 1
+    for _ in range(NESTING_MAX):
+        deep = [deep]
+    world = SessionWorld()
+    arguments = {"path": "a.md", "deep": {"type": "literal", "value": deep}}
+    step = world.start({"tasks": [{"id": "n1", "tool": "files:read_file", "arguments": arguments}]})
+    assert data_of(step, "task.failed").error.code == "ARGUMENTS_TOO_DEEP"
+    assert (step.events[-1].type, step.calls) == ("run.failed", ())

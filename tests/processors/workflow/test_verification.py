@@ -11,7 +11,7 @@ from pml.schemas.calls import CallEnded
 from tests.processors.session_world import SessionWorld, catalog, data_of
 from tests.processors.speculation.test_candidates import workflow
 from tests.processors.speculation.test_candidates import world as likely
-from tests.processors.workflow.test_decide import reference, speculating, task
+from tests.processors.workflow.test_decide import READ, reference, speculating, task
 from tests.processors.workflow.test_internal import broken
 
 
@@ -50,6 +50,16 @@ def test_a_hit_is_not_verified_once_nothing_may_run_early() -> None:
     world = verifying()
     world.answer(world.call_of("b"))
     world.catalog = catalog(verified_share=1.0, speculation_mode="off")
+    step = world.answer(world.call_of("c"), {"text": "three"})
+    assert data_of(step, "task.completed").served_by == "joined"
+    assert (step.events[-1].type, step.calls) == ("run.completed", ())
+
+
+@pytest.mark.parametrize("change", [{"approval": "hil"}, {"approval": "auto", "effect": "write"}])
+def test_a_hit_of_a_tool_that_may_not_read_by_itself_any_more_is_not_verified(change: dict[str, str]) -> None:
+    world = verifying()
+    world.answer(world.call_of("b"))
+    world.catalog = catalog({READ: {"scope": "filesystem"} | change}, verified_share=1.0)
     step = world.answer(world.call_of("c"), {"text": "three"})
     assert data_of(step, "task.completed").served_by == "joined"
     assert (step.events[-1].type, step.calls) == ("run.completed", ())

@@ -9,13 +9,13 @@ from typing import Any, cast
 import pytest
 
 from pml.processors.workflow import Catalog, Input
-from pml.schemas.calls import CallEnded, ToolResult
+from pml.schemas.calls import CallEnded, CallRecord, ToolResult
 from pml.schemas.codec import decode_event
 from pml.schemas.commands import Command, RunStart
 from pml.schemas.errors import LogCorrupted
 from pml.schemas.identifiers import session_key
 from pml.schemas.workflow import Workflow
-from pml.streams.log.append import BATCH_BYTES
+from pml.streams.log.append import BATCH_BYTES, Outgoing
 from pml.streams.orchestrator import slices as slices_module
 from pml.streams.orchestrator.payloads import PayloadCache
 from pml.streams.orchestrator.slices import Decider, Slice
@@ -149,3 +149,14 @@ async def test_accounts_that_do_not_add_up_are_counted(monkeypatch: pytest.Monke
     monkeypatch.setattr(slices_module, "balanced", lambda session: False)
     await decider().slice([start(0)], 0, {}, catalog())
     assert ACCOUNT_BREACHES._value.get() == before + 1
+
+
+async def test_nothing_is_written_whose_calls_could_not_be_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(message: CallRecord) -> Outgoing:
+        raise TypeError("Recursion limit reached")
+
+    monkeypatch.setattr(slices_module, "outgoing", refuse)
+    part = await slice_of([start(0)])
+    assert (part.records, part.messages, part.inputs) == ([], [], 1)
+    ((_, failure),) = part.failures
+    assert failure.code == "DECISION_FAILED"
