@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from pml.schemas.errors import PMLError
 from pml.streams.replay.accounts import AccountsReplay
 from pml.streams.replay.derived import DerivedReplay
 from pml.streams.replay.lessons import LessonsReplay
-from pml.streams.replay.report import Comparison
+from pml.streams.replay.report import FOLDABLE, Comparison
 from pml.streams.replay.rows import RowsReplay
 from pml.streams.replay.sessions import SessionsReplay
 from pml.streams.replay.sources import Batches, LogEntry, Unreadable
@@ -89,7 +90,7 @@ class Folds:
 async def replay(source: Batches, folds: Folds, session: tuple[str, str] | None = None) -> ReplayReport:
     """Read the source once and fold every projection; `session` (tenant, session) takes only its events.
 
-    What is no event is a difference of the projection `log`; it is passed over.
+    What is no event, or stands where none can, is a difference of the projection `log`; it is passed over.
 
     Raises:
         BrokerUnavailable, StoreUnavailable, LogCorrupted, UndecodableRecord: as the source and the store do.
@@ -103,14 +104,38 @@ async def replay(source: Batches, folds: Folds, session: tuple[str, str] | None 
                     continue
                 if isinstance(entry, Unreadable):
                     log.differs(entry.place, "event", "an event", entry.reason)
-                    continue
-                report.events += 1
-                offset = entry.event.offset
-                report.offsets.setdefault(entry.partition, [offset, offset])[1] = offset
-                await folds.take(entry)
+                elif _comes_next(report, log, entry):
+                    await _take(folds, log, entry)
     log.folded = log.compared = report.events
     report.comparisons += await folds.finish(report.offsets)
     return report
+
+
+def _comes_next(report: ReplayReport, log: Comparison, entry: LogEntry) -> bool:
+    """Count an event that lies behind those of its partition that were read; another one is a difference, and
+    is not folded: a state made in another order proves nothing."""
+    offset = entry.event.offset
+    first, last = report.offsets.get(entry.partition, (offset, -1))
+    if offset <= last:
+        log.differs(entry.place, "offset", f"one after {last}", str(offset))
+        return False
+    report.events += 1
+    report.offsets[entry.partition] = [first, offset]
+    return True
+
+
+async def _take(folds: Folds, log: Comparison, entry: LogEntry) -> None:
+    """Fold one event; what somebody wrote into it that nothing can be made of is a difference.
+
+    Raises:
+        PMLError: what it is compared with cannot be read.
+    """
+    try:
+        await folds.take(entry)
+    except PMLError:
+        raise
+    except Exception as error:
+        log.differs(entry.place, "event", FOLDABLE, type(error).__name__)
 
 
 def merged(reports: Iterable[ReplayReport]) -> ReplayReport:

@@ -11,6 +11,8 @@ SHOWN_MAX = 120
 NONE = "none"
 # A partition or an offset that cannot be read any more.
 UNKNOWN = -1
+# What an event should be that nothing can be made of.
+FOLDABLE = "one that can be folded"
 Verdict = Literal["same", "different", "not compared"]
 
 

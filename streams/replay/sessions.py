@@ -26,7 +26,7 @@ from pml.streams.orchestrator.table import (
     life_key,
     read_stored,
 )
-from pml.streams.replay.report import Comparison
+from pml.streams.replay.report import FOLDABLE, Comparison
 from pml.streams.replay.sources import LogEntry
 
 # A state takes some 10 KB. One that was pushed out is not folded on; the report says how many.
@@ -86,6 +86,10 @@ class SessionsReplay:
         except LogCorrupted as error:
             self._lose(name)
             self.comparison.differs(entry.place, "seq", "the next", error.message)
+            return
+        except Exception as error:  # whatever somebody wrote into it
+            self._lose(name)
+            self.comparison.differs(entry.place, "event", FOLDABLE, type(error).__name__)
             return
         self.comparison.folded += 1
         self._keep(name, session)

@@ -168,7 +168,7 @@ async def within(
 
     def lies_within(entry: Entry) -> bool:
         partition = entry.place.partition
-        at_ms = from_rfc3339(entry.event.occurred_at) if isinstance(entry, LogEntry) else None
+        at_ms = _time_ms(entry)
         if since_ms is None or (at_ms is not None and at_ms >= since_ms):
             begun.add(partition)
         if until_ms is not None and at_ms is not None and at_ms >= until_ms:
@@ -181,6 +181,14 @@ async def within(
             yield entries if everything else filter(lies_within, entries)
             if only in ended:
                 return
+
+
+def _time_ms(entry: Entry) -> int | None:
+    """When it occurred, Unix time; None where that is not to be read."""
+    try:
+        return from_rfc3339(entry.event.occurred_at) if isinstance(entry, LogEntry) else None
+    except ValueError:
+        return None
 
 
 async def topic_spans(
