@@ -1,4 +1,7 @@
-"""Calls that wait for a person's word, in a line for each."""
+"""Calls that wait for a person's word, in a line for each.
+
+Consent is to what is shown, so everything that nobody would see is written out.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,15 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pml.streams.printable import printable
+
 
 def shown_arguments(call: Mapping[str, Any]) -> str:
     """The arguments of a call as JSON, and where those come from that nobody knows yet."""
     known = call.get("arguments")
     told = [] if known is None else [json.dumps(known, ensure_ascii=False, separators=(",", ":"))]
     told += [f"{name} from {source}" for name, source in (call.get("computed") or {}).items()]
-    return ", ".join(told) or "any arguments"
+    return printable(", ".join(told), keep="") or "any arguments"
 
 
 def calls_of(asked: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -25,6 +30,7 @@ def call_lines(asked: Mapping[str, Any]) -> Iterator[str]:
     for call in calls_of(asked):
         maybe = " (may never come)" if call.get("conditional") else ""
         who = call.get("task_id") or "any call"
-        yield f"{who}: {call['effect']} {call['tool']} {shown_arguments(call)}{maybe}"
+        what = printable(f"{who}: {call['effect']} {call['tool']}", keep="")
+        yield f"{what} {shown_arguments(call)}{maybe}"
     if asked.get("omitted"):
         yield f"and {asked['omitted']} more calls, each in its turn"

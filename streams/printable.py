@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+LINES = "\n\t"
+SPELLING = "\u00a0\u200c\u200d"
+"""A space that does not break, and what parts or joins letters, as in Persian, Hindi and emoji."""
+PLAIN = LINES + SPELLING
 
-def printable(text: str, keep: str = "\n\t") -> str:
-    """The text with what steers a terminal, or turns or hides letters, written out: `\\x1b`, `\\u202e`."""
+
+def printable(text: str, keep: str = PLAIN) -> str:
+    """The text with what steers a terminal, or turns or hides letters, written out: `\\x1b`, `\\u202e`.
+
+    Args:
+        keep: what stays besides. Where a person consents to exactly this text it is nothing: two names that
+            differ in what nobody sees must not look the same.
+    """
     if text.isprintable():
         return text
     return "".join(

@@ -111,8 +111,8 @@ def _lines(row: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
     from pml.streams.approval_text import calls_of, shown_arguments
 
     for call in calls_of(row):
-        who = (row["approval_id"], row["status"], row["run_id"], call["task_id"] or "any", call["tool"])
-        touches = printable(" ".join(call["touches"]), keep="")
-        yield (*who, call["effect"], touches, shortened(shown_arguments(call), 60), row["expires_at"])
+        who = (row["approval_id"], row["status"], row["run_id"], call["task_id"] or "any")
+        tool, touches = (printable(text, keep="") for text in (call["tool"], " ".join(call["touches"])))
+        yield (*who, tool, call["effect"], touches, shortened(shown_arguments(call), 60), row["expires_at"])
     if row["omitted"]:
         yield (row["approval_id"], row["status"], row["run_id"], f"and {row['omitted']} more, later")

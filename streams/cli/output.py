@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pml.streams.printable import printable
+from pml.streams.printable import LINES, printable
 
 # A table that goes into a pipe is cut for nobody.
 PIPE_WIDTH = 250
@@ -70,8 +70,8 @@ def say(text: str) -> None:
 
 
 def say_source(text: str) -> None:
-    """Source text: exact for a file or a program, without what steers a terminal for a person."""
-    typer.echo(printable(text) if sys.stdout.isatty() else text)
+    """Source text: exact for a file or a program; for a person with all written out that is not seen."""
+    typer.echo(printable(text, LINES) if sys.stdout.isatty() else text)
 
 
 def shortened(text: str, most: int = 80) -> str:

@@ -80,7 +80,6 @@ def make_app(
                 yield
 
     dashboard = Dashboard()
-    rate = Rate(gateway.requests_per_s, gateway.burst)
     return Starlette(
         routes=[
             *(Route(path, _handled(handler), methods=[method]) for method, path, handler in ROUTES),
@@ -92,7 +91,16 @@ def make_app(
             Route("/ui", dashboard.enter),
             Route("/ui/{name:path}", dashboard.show),
         ],
-        middleware=[Middleware(Guards, gateway.hosts, gateway.origins, gateway.body_bytes_max, rate)],
+        middleware=[
+            Middleware(
+                Guards,
+                hosts=gateway.hosts,
+                origins=gateway.origins,
+                body_bytes_max=gateway.body_bytes_max,
+                rate=Rate(gateway.requests_per_s, gateway.burst),
+                token_of=callers.token_id,
+            )
+        ],
         exception_handlers={HTTPException: _http_error},
         lifespan=lifespan,
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pml.schemas.errors import PMLError
+from pml.schemas.errors import ConfigurationError, PMLError
 from pml.schemas.identifiers import DEFAULT_TENANT
-from pml.streams.gateway.tokens import Scope, TokenFile
+from pml.streams.gateway.tokens import Scope, Token, TokenFile
 
 BEARER = "bearer"
 
@@ -60,13 +60,26 @@ class Callers:
         """
         Raises:
             NotAuthenticated: there is no token where one is needed, or it is not known.
+            ConfigurationError: the file of tokens is broken.
         """
         if authorization is None:
             if self._open_to_all and not self._tokens.all():
                 return ANONYMOUS
             raise NotAuthenticated("send a token, `Authorization: Bearer pml_…`: `pml token create`")
-        kind, _, presented = authorization.partition(" ")
-        token = self._tokens.verified(presented.strip()) if kind.lower() == BEARER else None
+        token = self._verified(authorization)
         if token is None:
             raise NotAuthenticated("this token is not known, or was revoked")
         return Caller(token.tenant, token.principal, frozenset(token.scopes))
+
+    def token_id(self, authorization: str | None) -> str | None:
+        """The id of the token that a header proves, for whoever counts callers; it lets nobody in."""
+        try:
+            token = None if authorization is None else self._verified(authorization)
+        except ConfigurationError:
+            # Told where somebody wants to come in; until then nobody has proved anything.
+            return None
+        return None if token is None else token.token_id
+
+    def _verified(self, authorization: str) -> Token | None:
+        kind, _, presented = authorization.partition(" ")
+        return self._tokens.verified(presented.strip()) if kind.lower() == BEARER else None

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from pml.schemas.errors import UndecodableRecord
 from pml.streams.bridge.permissions_file import read_permissions
-from pml.streams.dead_letter_reader import read_letter, read_letters
+from pml.streams.dead_letter_reader import read_letter, read_tenant_letters
 from pml.streams.gateway import requests
 from pml.streams.gateway.answers import json_response, page
 from pml.streams.gateway.callers import Caller
@@ -30,12 +30,12 @@ async def models(request: Request, caller: Caller, doors: Doors) -> Response:
 
 
 async def dead_letters(request: Request, caller: Caller, doors: Doors) -> Response:
-    """The newest records that could not be read, handled or written, without content; older by cursor."""
+    """The tenant's newest records that could not be handled, without content; older by cursor."""
     caller.require("dlq:admin")
     limit, before = requests.limit(request), _before(request)
-    letters = await read_letters(doors.settings, limit, before)
-    older = str(letters[0].id) if len(letters) == limit and letters[0].id > 0 else None
-    return page([letter.summary() for letter in letters], older)
+    found = await read_tenant_letters(doors.settings, caller.tenant, limit, before)
+    older = None if found.before is None else str(found.before)
+    return page([letter.summary() for letter in found.letters], older)
 
 
 def _before(request: Request) -> int | None:
@@ -53,9 +53,9 @@ def _before(request: Request) -> int | None:
 
 
 async def dead_letter(request: Request, caller: Caller, doors: Doors) -> Response:
-    """One of them, whole."""
+    """One of them, whole; of another tenant's nobody hears that it is there."""
     caller.require("dlq:admin")
     offset = requests.whole_number(str(request.path_params["letter_id"]))
     if offset is None:
         raise UndecodableRecord("a dead letter's id is its offset")
-    return json_response((await read_letter(doors.settings, offset)).as_dict())
+    return json_response((await read_letter(doors.settings, offset, caller.tenant)).as_dict())

@@ -6,14 +6,18 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from ipaddress import IPv4Address, ip_address
 from urllib.parse import urlsplit
 
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pml.schemas.errors import Refused
 from pml.streams.gateway.problems import problem
 from pml.streams.gateway.requests import whole_number
 
+TokenOf = Callable[[str | None], str | None]
+"""The id of the token that an `Authorization` header proves; None where it proves none."""
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
 CALLERS_MAX = 10_000
 """Callers whose rate is remembered; of more, the one that called longest ago begins anew."""
@@ -79,17 +83,26 @@ class Guards:
         hosts: the names that this door answers to, besides those of loopback.
         origins: whole origins (`https://example.org`) of web pages that may call.
         body_bytes_max: of a request.
-        rate: of each caller: its token, else its address.
+        rate: of each caller.
+        token_of: who a caller proves to be; whoever proves nothing counts by address.
     """
 
     def __init__(
-        self, app: ASGIApp, hosts: Collection[str], origins: Collection[str], body_bytes_max: int, rate: Rate
+        self,
+        app: ASGIApp,
+        hosts: Collection[str],
+        origins: Collection[str],
+        body_bytes_max: int,
+        *,
+        rate: Rate,
+        token_of: TokenOf,
     ) -> None:
         self._app = app
         self._hosts = LOOPBACK_NAMES | {host.lower() for host in hosts}
         self._origins = frozenset(origins)
         self._body_bytes_max = body_bytes_max
         self._rate = rate
+        self._token_of = token_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -102,20 +115,25 @@ class Guards:
         await self._app(scope, self._bounded(receive), send)
 
     def _refusal(self, scope: Scope) -> Refused | None:
-        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        host = _host_of(f"//{headers.get(b'host', '')}")
+        headers = Headers(scope=scope)
+        host = _host_of(f"//{headers.get('host', '')}")
         if host.lower() not in self._hosts:
             return HostNotAllowed(f"this door does not answer to the name {host!r}; see gateway.hosts")
-        origin = headers.get(b"origin")
+        origin = headers.get("origin")
         if origin is not None and not self._is_own(origin):
             return OriginNotAllowed(f"web pages of {origin} may not call; see gateway.origins")
-        length = whole_number(headers.get(b"content-length", "0"))
+        length = whole_number(headers.get("content-length", "0"))
         if length is None or length > self._body_bytes_max:
             return self._too_large()
-        caller = headers.get(b"authorization") or (scope.get("client") or ("?",))[0]
-        if not self._rate.take(caller):
+        if not self._rate.take(self._caller(scope, headers)):
             return RateLimited("too many requests; wait a few seconds")
         return None
+
+    def _caller(self, scope: Scope, headers: Headers) -> str:
+        """Whose requests these are: what a header only says would be another caller each time."""
+        token_id = self._token_of(headers.get("authorization"))
+        # No address has a space in it.
+        return _network(scope) if token_id is None else f"token {token_id}"
 
     def _is_own(self, origin: str) -> bool:
         return origin in self._origins or _host_of(origin) in self._hosts
@@ -136,6 +154,18 @@ class Guards:
             return message
 
         return counted
+
+
+def _network(scope: Scope) -> str:
+    """Where a request comes from; of IPv6 the network, in which a host chooses its address itself."""
+    host: str = (scope.get("client") or ("?",))[0]
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host
+    if isinstance(address, IPv4Address):
+        return host
+    return str(address.ipv4_mapped or f"{int(address) >> 64:x}/64")
 
 
 def _host_of(address: str) -> str:

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 import orjson
+import structlog
 from starlette.responses import Response
 
 from pml.schemas.errors import (
@@ -32,6 +33,7 @@ class Unexpected(PMLError):
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 5
+log = structlog.get_logger("pml.gateway")
 _STATUS: tuple[tuple[type[PMLError], HTTPStatus], ...] = (
     (NotAuthenticated, HTTPStatus.UNAUTHORIZED),
     (NotAllowed, HTTPStatus.FORBIDDEN),
@@ -44,10 +46,12 @@ _STATUS: tuple[tuple[type[PMLError], HTTPStatus], ...] = (
     (StoreUnavailable, HTTPStatus.SERVICE_UNAVAILABLE),
     (UndecodableRecord, HTTPStatus.BAD_REQUEST),
     (QueryError, HTTPStatus.BAD_REQUEST),
-    (ConfigurationError, HTTPStatus.BAD_REQUEST),
+    # No request holds a setting: what is wrong there is the server's fault.
+    (ConfigurationError, HTTPStatus.INTERNAL_SERVER_ERROR),
 )
 # What a code says more exactly than the class of its error.
 _STATUS_OF_CODE = {
+    "BAD_REQUEST": HTTPStatus.BAD_REQUEST,
     "NOT_FOUND": HTTPStatus.NOT_FOUND,
     "NO_SUCH_RUN": HTTPStatus.NOT_FOUND,
     "NO_SUCH_APPROVAL": HTTPStatus.NOT_FOUND,
@@ -75,6 +79,8 @@ def status_of(error: PMLError) -> HTTPStatus:
 def problem(error: PMLError, run_id: str | None = None) -> Response:
     """The answer that tells an error; it never holds a traceback."""
     status = status_of(error)
+    if status is HTTPStatus.INTERNAL_SERVER_ERROR:
+        error = _for_a_client(error)
     body: dict[str, Any] = {
         "type": "about:blank",
         "title": status.phrase,
@@ -89,3 +95,14 @@ def problem(error: PMLError, run_id: str | None = None) -> Response:
     if status in {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS}:
         headers["retry-after"] = str(RETRY_AFTER_S)
     return Response(orjson.dumps(body, default=str), status.value, headers, MEDIA_TYPE)
+
+
+def _for_a_client(error: PMLError) -> PMLError:
+    """The server's own fault: its log has all of it, a client hears nothing of its files."""
+    if not isinstance(error, Unexpected):
+        log.error("a request failed", code=error.code, reason=error.message, details=error.details)
+    if not isinstance(error, ConfigurationError):
+        return error
+    told = ConfigurationError("the server is set up wrongly; its log says more")
+    told.code = error.code
+    return told

@@ -47,6 +47,8 @@ class Gateway:
             log_config=None,
             access_log=False,
             server_header=False,
+            # Anybody may write X-Forwarded-For; each address in it would be a caller with a rate of its own.
+            proxy_headers=False,
             limit_concurrency=CONNECTIONS_MAX,
             timeout_graceful_shutdown=STOP_S,
         )

@@ -26,6 +26,8 @@ PREFIX = "pml"
 # 256 bits of randomness cannot be guessed, so one fast hash of it is enough.
 SECRET_BYTES = 32
 ID_BYTES = 6
+# (modified, size) of a file.
+_Written = tuple[int, int]
 
 
 class Token(Model):
@@ -56,7 +58,7 @@ class TokenFile:
 
     def __init__(self, data_dir: Path) -> None:
         self.path = data_dir / FILE
-        self._read_at: tuple[int, int] | None = None
+        self._read_at: _Written | None = None
         self._tokens: dict[str, Token] = {}
 
     def all(self) -> tuple[Token, ...]:
@@ -100,30 +102,40 @@ class TokenFile:
         return found
 
     def verified(self, presented: str) -> Token | None:
-        """The token that a caller presented, if it is one; the comparison takes the same time for all."""
+        """The token that a caller presented, if it is one; the comparison takes the same time for all.
+
+        Raises:
+            ConfigurationError: the file is not what this release writes.
+        """
         self._refresh()
         _, _, rest = presented.partition("_")
         token_id, _, secret = rest.partition("_")
         token = self._tokens.get(token_id)
-        known = token.secret_hash if token else hashed("")
-        same = hmac.compare_digest(known, hashed(secret))
+        known = token.secret_hash if token else _HASH_OF_NOBODY
+        same = hmac.compare_digest(known.encode(), hashed(secret).encode())
         return token if same and token is not None else None
 
     def _refresh(self) -> None:
         """Read the file again where it has changed."""
         try:
-            status = self.path.stat()
-        except FileNotFoundError:
-            self._read_at, self._tokens = None, {}
-            return
-        if (status.st_mtime_ns, status.st_size) == self._read_at:
-            return
-        try:
-            found = [Token.model_validate(item) for item in orjson.loads(self.path.read_bytes())]
+            written = self._written()
+            if written is None or written != self._read_at:
+                self._tokens = {} if written is None else self._read()
         except (OSError, orjson.JSONDecodeError, ValidationError, TypeError) as error:
             raise ConfigurationError(f"{self.path} cannot be read ({type(error).__name__})") from None
-        self._tokens = {item.token_id: item for item in found}
-        self._read_at = (status.st_mtime_ns, status.st_size)
+        self._read_at = written
+
+    def _written(self) -> _Written | None:
+        """What tells one state of the file from another; None where there is no file."""
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            return None
+        return status.st_mtime_ns, status.st_size
+
+    def _read(self) -> dict[str, Token]:
+        found = [Token.model_validate(item) for item in orjson.loads(self.path.read_bytes())]
+        return {item.token_id: item for item in found}
 
     def _write(self, tokens: Iterable[Token]) -> None:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -135,3 +147,7 @@ class TokenFile:
 def hashed(secret: str) -> str:
     """What is kept of a secret."""
     return hashlib.sha256(secret.encode()).hexdigest()
+
+
+# Computed once: a token that is not known takes one hash as any other.
+_HASH_OF_NOBODY = hashed("")

@@ -39,3 +39,13 @@ def test_a_request_about_several_calls_has_a_line_for_each_and_says_what_it_leav
         "any call: read a:c any arguments",
         "and 4 more calls, each in its turn",
     ]
+
+
+def test_what_nobody_would_see_is_written_out() -> None:
+    """Two paths that differ in it would look the same; consent is to what is shown."""
+    call = {"task_id": "n1", "effect": "write", "tool": "a:b\u200d", "arguments": {"path": "a\u200c.md"}}
+    computed = {**call, "tool": "a:b", "arguments": None, "computed": {"p\u00a0": "n1"}}
+    assert list(call_lines({"calls": [call, computed]})) == [
+        r'n1: write a:b\u200d {"path":"a\u200c.md"}',
+        r"n1: write a:b p\xa0 from n1",
+    ]

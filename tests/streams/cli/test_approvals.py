@@ -74,3 +74,18 @@ def test_a_word_says_how_far_it_goes_and_where_it_was_said(
     ((run_id, session_id, tenant, word),) = sent
     assert (run_id, session_id, tenant) == ("run_1", "ses_1", "local")
     assert (word.decision, word.computed, word.via) == (*said, "command_line")
+
+
+def test_names_that_differ_in_what_nobody_sees_do_not_look_the_same(
+    pml: Pml, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = {**CALL, "task_id": "n1", "tool": "files:a\u200d", "touches": ["files:b\u200c"]}
+
+    async def listed(*_: Any) -> Any:
+        return [{**ASKED, "calls": [{**call, "arguments": {"path": "c\u00a0d"}}]}]
+
+    monkeypatch.setattr(approval_list, "list_approvals", listed)
+    shown = pml("approvals", "list").stdout
+    assert r"files:a\u200d" in shown
+    assert r"files:b\u200c" in shown
+    assert r'{"path":"c\xa0d"}' in shown

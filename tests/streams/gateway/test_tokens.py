@@ -73,3 +73,18 @@ def test_a_file_that_is_broken_lets_nobody_in(tokens: TokenFile, content: bytes)
 
     with pytest.raises(ConfigurationError, match="cannot be read"):
         tokens.verified(token)
+
+
+def test_a_file_that_cannot_be_looked_for_lets_nobody_in(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        TokenFile(tmp_path / "file").all()
+
+
+def test_a_hash_that_is_none_fits_no_secret(tokens: TokenFile) -> None:
+    token = made(tokens)
+    kept = orjson.loads(tokens.path.read_bytes())
+    tokens.path.write_bytes(orjson.dumps([{**kept[0], "secret_hash": "é"}]))
+
+    assert tokens.verified(token) is None

@@ -44,7 +44,7 @@ def test_the_tool_its_arguments_and_what_it_touches_are_shown() -> None:
 def test_what_would_conceal_or_forge_a_line_is_written_out() -> None:
     hostile = {
         **ASKED,
-        "arguments": {"path": "a\u202e\x9b"},
+        "arguments": {"path": "a\u202e\x9b\u200d\xa0"},
         "touches": ["files:a.md\x1b[2K\u202e\nWhy you are asked: no reason"],
     }
     form = form_of("apr_1", hostile, "run_1", "clean\x1b-up")
@@ -53,7 +53,7 @@ def test_what_would_conceal_or_forge_a_line_is_written_out() -> None:
     assert all(line.isprintable() for line in lines)
     assert lines[:3] == [
         r"May the run clean\x1b-up make this call? ",
-        r'- n1: write files:delete_file {"path":"a\u202e\x9b"}',
+        r'- n1: write files:delete_file {"path":"a\u202e\x9b\u200d\xa0"}',
         r"They touch: files:a.md\x1b[2K\u202e\x0aWhy you are asked: no reason.",
     ]
     assert len(lines) == 5
