@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pml.processors.speculation import planner
 from pml.processors.speculation.accounts import drift, open_entries
 from pml.processors.speculation.predictions import deepen
@@ -38,7 +40,7 @@ def decide(
         Events, the state they fold to, and the calls they begin or end. No events: nothing changed.
     """
     known = living(session, source, catalog)
-    draft = Draft(known, source, payloads, catalog, next_offset)
+    draft = Draft(known, source, payloads, _allowing(known, catalog), next_offset)
     message = source.message
     if isinstance(message, Unreadable):
         _reject_unreadable(draft, message)
@@ -82,6 +84,18 @@ def living(session: Session | None, source: Input, catalog: Catalog) -> Session 
         return session
     ended = source.time_ms > session.last_event_ms + catalog.policy.session_ttl_ms
     return None if ended else session
+
+
+def _allowing(known: Session | None, catalog: Catalog) -> Catalog:
+    """The snapshot with which a session is decided: nothing runs early in one that is full.
+
+    Whoever went on in it goes on in another session, whose writes this one does not see: what waits here may
+    be old by then, and so may what a run that still goes on would find early.
+    """
+    policy = catalog.policy
+    if known is None or len(known.runs) < policy.runs_remembered_max:
+        return catalog
+    return replace(catalog, policy=replace(policy, speculation_mode="off"))
 
 
 def _obey(draft: Draft, command: Command, known: Session | None) -> None:

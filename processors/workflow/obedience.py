@@ -35,10 +35,18 @@ class Conflict(Refused):
 
 
 class SessionFull(Refused):
-    """A session remembers a bounded number of runs and commands."""
+    """A session remembers a bounded number of runs and commands.
+
+    Of a run that was not begun `details` has the reason: `RUNS_REMEMBERED` stays so for as long as the
+    session lives, `RUNS_LIVE` only until a run of it has ended.
+    """
 
     code = "SESSION_FULL"
     retryable = True
+
+
+RUNS_REMEMBERED = "runs_remembered"
+RUNS_LIVE = "runs_live"
 
 
 class PersonNeeded(Refused):

@@ -17,7 +17,7 @@ from pml.processors.workflow.graph import build
 from pml.processors.workflow.internal import ask_memory
 from pml.processors.workflow.matching import begin_match
 from pml.processors.workflow.nesting import begin_inlining
-from pml.processors.workflow.obedience import Conflict, SessionFull
+from pml.processors.workflow.obedience import RUNS_LIVE, RUNS_REMEMBERED, Conflict, SessionFull
 from pml.processors.workflow.programs import begin_analysis
 from pml.processors.workflow.state import Run, Session
 from pml.schemas.base import Json
@@ -204,9 +204,10 @@ def check_room(draft: Draft, one_more: bool = False) -> None:
         SessionFull: the session has too many runs that go on or, for `one_more`, too many in all.
     """
     policy, runs = draft.catalog.policy, draft.runs
-    full = one_more and len(runs) >= policy.runs_remembered_max
-    if full or sum(run.live for run in runs) >= policy.runs_live_max:
-        raise SessionFull(
-            f"the session has {len(runs)} runs (at most {policy.runs_live_max} at a time and "
-            f"{policy.runs_remembered_max} in all); use another session"
-        )
+    if one_more and len(runs) >= policy.runs_remembered_max:
+        message = f"the session has {len(runs)} runs (at most {policy.runs_remembered_max} in all)"
+        raise SessionFull(f"{message}; use another session", reason=RUNS_REMEMBERED)
+    live = sum(run.live for run in runs)
+    if live >= policy.runs_live_max:
+        message = f"{live} runs of the session go on (at most {policy.runs_live_max} at a time)"
+        raise SessionFull(f"{message}; send it again when one has ended", reason=RUNS_LIVE)

@@ -20,7 +20,7 @@ from pml.streams.gateway.callers import Caller
 from pml.streams.gateway.doors import Waiting
 from pml.streams.mcp_server.failures import InvalidArguments
 from pml.streams.mcp_server.person import Person, Resumed, can_be_asked
-from pml.streams.mcp_server.session_parts import SessionParts
+from pml.streams.mcp_server.session_parts import KNOWN_S, Conversation, SessionParts
 from pml.streams.settings import Settings
 
 if TYPE_CHECKING:
@@ -105,15 +105,16 @@ class Call:
     request: str | None = None
     context: Mapping[str, Any] | None = None
 
-    def session_to_begin_in(self, asked: str | None, run_id: str | None = None) -> str | None:
-        """The session of a new run; without one the run is its own.
+    def conversation(self, asked: str | None = None, run_id: str | None = None) -> Conversation:
+        """Where a new run begins, the same for every tool; without a name the run is its own.
 
         So is one whose id somebody chose: asked for over another connection, it is to be found again.
         """
-        named = self.meta_session or asked
-        if named or run_id or self.mcp_session is None:
-            return named
-        return self.door.parts.next_run(self.caller.tenant, self.mcp_session)
+        named = self.meta_session or asked or (None if run_id else self.mcp_session)
+        known_s = min(KNOWN_S, self.door.settings.timeouts.session_ttl_s / 4)
+        return Conversation(
+            self.door.parts, self.caller.tenant, named, known_s, from_first=run_id is not None
+        )
 
     def session_named(self, asked: str | None) -> str | None:
         """The session that somebody names for a run that there is."""

@@ -15,8 +15,11 @@ from pml.streams.mcp_server.discover import FOUND_BYTES_MAX, fitting_items
 from pml.streams.mcp_server.door import Call
 from pml.streams.mcp_server.following import follow
 from pml.streams.mcp_server.run_answer import RunAnswer
+from pml.streams.mcp_server.session_parts import Part
 from pml.streams.mcp_server.shapes import DAG, WAIT_S, Asked, Wait
 
+HEARD_S = 1.0
+"""How long somebody who does not wait is kept, at most, until the session has taken the run."""
 NOTHING_RAN = "Nothing ran. Send code or a dag; or, for a capability, the intent again with a context."
 _CODE = (
     "A program whose calls are `await mcp.<server>.<tool>(...)`, in Python (keyword arguments) or TypeScript "
@@ -82,11 +85,23 @@ async def execute(call: Call, asked: ExecuteAsked) -> RunAnswer:
     if asked.looks_only:
         return await _suggested(call, asked.intent or "")
     call.door.waiting.check()
+
+    async def once(part: Part, _: float) -> RunAnswer:
+        return await _once(call, asked, part)
+
+    return await call.conversation(asked.session, asked.run_id).begin(once)
+
+
+async def _once(call: Call, asked: ExecuteAsked, part: Part) -> RunAnswer:
+    """Begin a run in a part of its conversation, and wait for it.
+
+    A part that is full must have the time to say so, however short the caller waits.
+    """
     submission = await call.door.producer.start_run(
-        **what_to_run(asked),
+        **what_to_run(asked, part.early),
         intent=asked.intent,
         context=asked.context,
-        session_id=call.session_to_begin_in(asked.session, asked.run_id),
+        session_id=part.session_id,
         run_id=asked.run_id,
         tenant=call.caller.tenant,
         principal=call.caller.principal,
@@ -94,7 +109,10 @@ async def execute(call: Call, asked: ExecuteAsked) -> RunAnswer:
         request=call.request,
     )
     call.door.remembered.keep(submission.tenant, submission.run_id, submission.session_id)
-    return await follow(call, submission, asked.wait_s)
+    answer = await follow(call, submission, asked.wait_s)
+    if answer.status != "queued" or part.session_id is None or asked.wait_s >= HEARD_S:
+        return answer
+    return await follow(call, submission, HEARD_S)
 
 
 async def _suggested(call: Call, intent: str) -> RunAnswer:
@@ -104,9 +122,12 @@ async def _suggested(call: Call, intent: str) -> RunAnswer:
     return RunAnswer(status="suggestions", suggestions=items, notice=NOTHING_RAN)
 
 
-def what_to_run(asked: ExecuteAsked) -> dict[str, Any]:
-    """The workflow or program, or none, with its options; those of the call come before those of the DAG."""
-    options = options_of(asked)
+def what_to_run(asked: ExecuteAsked, early: bool = True) -> dict[str, Any]:
+    """The workflow or program, or none, with its options; those of the call come before those of the DAG.
+
+    Unless it may be `early`, nothing of it runs early or is served by what did.
+    """
+    options = options_of(asked) | ({} if early else {"speculation": "off"})
     if asked.code is not None:
         code = Code(source=asked.code, language=asked.language)
         return {"workflow": code, "options": Options.model_validate(options) if options else None}

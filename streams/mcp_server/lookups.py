@@ -151,7 +151,9 @@ async def session_for(call: Call, run_id: str, session: str | None) -> str:
     Raises:
         StoreUnavailable: it is not known here, and the store does not answer.
     """
-    known = call.session_named(session) or call.door.remembered.find(call.caller.tenant, run_id)
+    began_here = call.door.remembered.find(call.caller.tenant, run_id)
+    # A conversation that the host names may have gone on in another part: where a run began is known better.
+    known = session or began_here or call.session_named(None)
     if known is not None:
         return known
     try:

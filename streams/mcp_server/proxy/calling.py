@@ -8,8 +8,7 @@ from typing import Any
 
 from mcp_types import CallToolResult
 
-from pml.processors.workflow.obedience import SessionFull
-from pml.schemas.errors import PMLError, Refused
+from pml.schemas.errors import PMLError
 from pml.schemas.events import CommandRejected, Event, TaskCompleted
 from pml.streams.client import new_id, rejection
 from pml.streams.live_events import LiveEvents, Watcher
@@ -28,13 +27,11 @@ from pml.streams.mcp_server.proxy.answers import (
     waits_for_person,
 )
 from pml.streams.mcp_server.proxy.one_call import TASK, OneCall, early, workflow_of
+from pml.streams.mcp_server.session_parts import Part
 from pml.streams.mcp_server.shapes import WAIT_MAX_S
 from pml.streams.run_history import session_events
 from pml.streams.settings import Settings
 from pml.streams.standing_results import StandingResults
-
-# A gateway that was started again finds the parts that are full one by one, each in some 15 ms.
-PARTS_TRIED = 50
 
 
 async def _ask(call: Call, one: OneCall, session: str, patience_s: float) -> None:
@@ -96,26 +93,21 @@ class Calling:
         if call.resumed is not None:
             with call.door.waiting.one_more():
                 return await self._resumed(call, call.resumed, with_pml)
-        named, parts = call.meta_session or call.mcp_session, call.door.parts
-        workflow, tenant = workflow_of(tool, arguments), call.caller.tenant
+
+        async def once(part: Part, wait_s: float) -> CallToolResult:
+            return await self._once(call, part, workflow_of(tool, arguments, part.early), wait_s, with_pml)
+
         with call.door.waiting.one_more():
-            for _ in range(PARTS_TRIED):
-                one = OneCall(new_id("run"), new_id("cmd"))
-                session = parts.next_run(tenant, named) if named else one.run_id
-                try:
-                    return await self._once(call, one, session, workflow, with_pml)
-                except Refused as error:
-                    if named is None or error.code != SessionFull.code:
-                        raise
-                    parts.full(tenant, named, session)
-        raise SessionFull(f"session {named} and {PARTS_TRIED - 1} more parts of it are full; use another one")
+            return await call.conversation().begin(once, self._wait_s)
 
     async def _once(
-        self, call: Call, one: OneCall, session: str, workflow: dict[str, Any], with_pml: bool
+        self, call: Call, part: Part, workflow: dict[str, Any], wait_s: float, with_pml: bool
     ) -> CallToolResult:
+        one = OneCall(new_id("run"), new_id("cmd"))
+        session = part.session_id or one.run_id
         try:
             async with telling(call.report) as progress:
-                event = await self._end(call, one, session, workflow)
+                event = await self._end(call, one, session, workflow, wait_s)
                 if event is not None:
                     progress.tell(1, 1, int(early(event)))
                     return await self._answer(event)
@@ -144,7 +136,7 @@ class Calling:
         async with self._events.watching(call.caller.tenant, again.session_id, one.see) as watcher:
             sent = await send_word(call, again.run_id, again.session_id, again.word)
             one.command_id = sent.command_id
-            return await self._waited(call, one, again.session_id, watcher)
+            return await self._waited(call, one, again.session_id, watcher, self._wait_s)
 
     def _nothing_yet(self, one: OneCall, later: Later) -> PMLError:
         """Why there is no answer."""
@@ -152,7 +144,9 @@ class Calling:
             return waits_for_person(one.approval, later)
         return goes_on(self._wait_s, one.taken, later)
 
-    async def _end(self, call: Call, one: OneCall, session: str, workflow: dict[str, Any]) -> Event | None:
+    async def _end(
+        self, call: Call, one: OneCall, session: str, workflow: dict[str, Any], wait_s: float
+    ) -> Event | None:
         """The event that the call ends with; None where that takes too long."""
         async with self._events.watching(call.caller.tenant, session, one.see) as watcher:
             await call.door.producer.start_run(
@@ -167,11 +161,13 @@ class Calling:
                 context=call.context,
             )
             call.door.remembered.keep(call.caller.tenant, one.run_id, session)
-            return await self._waited(call, one, session, watcher)
+            return await self._waited(call, one, session, watcher, wait_s)
 
-    async def _waited(self, call: Call, one: OneCall, session: str, watcher: Watcher) -> Event | None:
+    async def _waited(
+        self, call: Call, one: OneCall, session: str, watcher: Watcher, wait_s: float
+    ) -> Event | None:
         now_s = asyncio.get_running_loop().time
-        ends_s = now_s() + self._wait_s
+        ends_s = now_s() + wait_s
         while True:
             waits: list[asyncio.Future[Any]] = [one.ended, watcher.failed]
             waits += [one.asked] if call.person else []

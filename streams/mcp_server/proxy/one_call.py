@@ -22,14 +22,16 @@ from pml.schemas.events import (
 TASK = "call"
 
 
-def workflow_of(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def workflow_of(tool: str, arguments: Mapping[str, Any], early: bool = True) -> dict[str, Any]:
     """One task. Arguments are literals, also where one looks like a reference.
 
-    Its type is the tool, so that statistics group by it; without a name it is no capability to learn.
+    Its type is the tool, so that statistics group by it; without a name it is no capability to learn. Unless
+    it may be `early`, it is not served by what ran before, and nothing runs early after it.
     """
     literals = {name: {"type": "literal", "value": value} for name, value in arguments.items()}
     return {
         "workflow_type": tool[:200],
+        **({} if early else {"options": {"speculation": "off"}}),
         "tasks": [{"id": TASK, "tool": tool, "arguments": literals}],
     }
 

@@ -449,3 +449,29 @@ def test_a_session_lives_for_as_long_as_one_of_its_runs() -> None:
     world.time_ms += 5_000
     step = world.answer(world.call_of("a"))
     assert [event.type for event in step.events] == ["task.completed", "run.completed"]
+
+
+def test_in_a_session_that_is_full_nothing_is_early_and_nothing_that_waits_is_served() -> None:
+    for most, served_by, begun in ((3, "speculation", True), (2, "call", False)):
+        world = SessionWorld(catalog=catalog(runs_remembered_max=most))
+        quick, slow = task("quick", "x"), task("slow", "y")
+        world.start({"tasks": [quick, slow, task("late", "a.md", "quick", "slow")]}, "run_1")
+        world.answer(world.call_of("quick", "run_1"), {"text": "x"})
+        world.answer(world.call_of("late", "run_1"), {"text": "before a write elsewhere"})
+        world.start({"tasks": [quick, slow, task("later", "b.md", "quick", "slow")]}, "run_2")
+        step = world.answer(world.call_of("slow", "run_1"), {"text": "y"})
+        assert data_of(step, "task.started").served_by == served_by
+        world.answer(world.call_of("quick", "run_2"), {"text": "x"})
+        early = [event.run_id for event in world.events if event.type == "speculation.started"]
+        assert ("run_2" in early) == begun
+
+
+def test_a_session_says_whether_it_has_room_again() -> None:
+    for policy, reason in (
+        ({"runs_live_max": 1}, "runs_live"),
+        ({"runs_remembered_max": 1}, "runs_remembered"),
+    ):
+        world = SessionWorld(catalog=catalog(**policy))
+        world.start(SIMPLE, "run_1")
+        error = data_of(world.start(SIMPLE, "run_2"), "command.rejected").error
+        assert (error["code"], error["details"]["reason"]) == ("SESSION_FULL", reason)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pml.processors.workflow.obedience import RUNS_LIVE, RUNS_REMEMBERED
 from pml.schemas.base import Coordinate
 from pml.schemas.calls import CallEnded, CallError, ToolResult
 from pml.schemas.errors import BrokerUnavailable, PMLError
@@ -18,6 +19,7 @@ from pml.streams.client import Submission
 from pml.streams.live_events import Watcher
 from pml.streams.mcp_server.door import LOCAL_AGENT, Call, Door
 from pml.streams.mcp_server.proxy.calling import Calling
+from pml.streams.mcp_server.session_parts import part_name
 from tests.streams.mcp_server.clients import settings_in
 from tests.streams.mcp_server.proxy.test_answers import asked, event
 
@@ -32,6 +34,7 @@ class Log:
     def __init__(self, *answers: Answer) -> None:
         self._answers = list(answers)
         self.started: list[dict[str, Any]] = []
+        self.workflows: list[dict[str, Any]] = []
         self.watchers: list[Watcher] = []
         self.outcome_of = "c"
 
@@ -46,6 +49,7 @@ class Log:
 
     async def start_run(self, workflow: Any, **fields: Any) -> Submission:
         self.started.append(fields)
+        self.workflows.append(workflow)
         answer = self._answers.pop(0) if self._answers else nothing
         for told in answer(fields):
             for watcher in self.watchers:
@@ -89,8 +93,9 @@ def failed(fields: dict[str, Any]) -> list[Event]:
     return [event(data, run_id=fields["run_id"])]
 
 
-def full(fields: dict[str, Any]) -> list[Event]:
-    error = {"code": "SESSION_FULL", "message": "full", "retryable": True}
+def full(fields: dict[str, Any], reason: str = RUNS_REMEMBERED) -> list[Event]:
+    details = {"reason": reason}
+    error = {"code": "SESSION_FULL", "message": "full", "retryable": True, "details": details}
     data = CommandRejected(command_type="run.start", error=error)
     return [event(data, run_id=None, command_id=fields["command_id"])]
 
@@ -144,8 +149,20 @@ async def test_a_session_that_is_full_goes_on_in_its_next_part(tmp_path: Path) -
     await client.call()
     await client.call()
 
-    assert [start["session_id"] for start in log.started] == ["ses_1", "ses_1.2", "ses_1.3", "ses_1.3"]
+    second, third = part_name("ses_1", 2), part_name("ses_1", 3)
+    assert [start["session_id"] for start in log.started] == ["ses_1", second, third, third]
     assert len({start["run_id"] for start in log.started}) == 4
+    options = [workflow.get("options", {}).get("speculation", "on") for workflow in log.workflows]
+    assert options == ["on", "off", "off", "off"]
+
+
+async def test_a_session_in_which_too_many_runs_go_on_is_asked_again(tmp_path: Path) -> None:
+    log = Log(lambda fields: full(fields, RUNS_LIVE), completed)
+    client = Client(tmp_path, log)
+    client.calling._wait_s = 5
+    await client.call()
+
+    assert [start["session_id"] for start in log.started] == ["ses_1", "ses_1"]
 
 
 async def test_without_a_session_a_call_is_its_own(tmp_path: Path) -> None:
