@@ -11,10 +11,11 @@ from typing import Any
 
 import orjson
 
+from pml.clickhouse.address import Address
 from pml.schemas.errors import ConfigurationError
 from pml.streams.replay.play import ReplayReport
 from pml.streams.replay.report import Comparison, Difference
-from pml.streams.replay.selection import Selection
+from pml.streams.replay.selection import CLICKHOUSE, Selection
 from pml.streams.settings import Settings
 
 FOLDER = "replay"
@@ -42,9 +43,14 @@ class Checkpoint:
     def of(
         cls, settings: Settings, selection: Selection, tell: Callable[[str], None] = lambda _: None
     ) -> Checkpoint:
-        """That of this selection of these topics or this database."""
-        kafka, store = settings.kafka, settings.clickhouse
-        what = [FORMAT, asdict(selection), kafka.topic_prefix, kafka.bootstrap_servers, store.database]
+        """That of this selection of these topics and this database.
+
+        Raises:
+            ConfigurationError: the URL of the store that it needs is none.
+        """
+        kafka = settings.kafka
+        what = [FORMAT, asdict(selection), kafka.topic_prefix, kafka.bootstrap_servers]
+        what += _store(settings, selection)
         name = hashlib.blake2b(orjson.dumps(what), digest_size=8).hexdigest()
         return cls(settings.data_dir / FOLDER / f"{name}.jsonl", tell)
 
@@ -120,6 +126,18 @@ class Checkpoint:
             file.write(b"\n" + line + b"\n")
             file.flush()
             os.fsync(file.fileno())
+
+
+def _store(settings: Settings, selection: Selection) -> list[str]:
+    """Which store is asked, without its password: what was found in one is not said of another.
+
+    That of the local stack has no name of its own: it belongs to the data folder, and so does the checkpoint.
+    """
+    database, url = settings.clickhouse.database, settings.clickhouse.url
+    if url is None or not (selection.verify or selection.source == CLICKHOUSE):
+        return [database]
+    address = Address.parse(url.get_secret_value(), database)
+    return [address.database, address.base_url, address.user]
 
 
 def _done(line: bytes) -> tuple[int, ReplayReport] | None:

@@ -19,6 +19,8 @@ from pml.streams.replay.sources import LogEntry
 LESSONS_KEPT = 1_000_000
 # What is kept of a lesson that was told: its partition, the offset of its event, its digest.
 _MARK = struct.Struct("<qq12s")
+# So many of each partition of the log, 28 MB; where there are more, none is compared.
+MARKS_KEPT = LESSONS_KEPT
 _OFFSET_MAX = (1 << 63) - 1
 
 
@@ -38,6 +40,7 @@ class LessonsReplay:
         # Of each lesson by digest: the offset of its event, and the partition that it belongs to.
         self._expected: dict[bytes, tuple[int, int]] = {}
         self._found: set[bytes] = set()
+        self._told = 0
         # The first event of which each partition of lessons has one.
         self._first: dict[int, int] = {}
 
@@ -57,6 +60,9 @@ class LessonsReplay:
 
     def look(self, marks: bytes) -> None:
         """Those (`marks_of`) of the lessons that were told of this partition of the log."""
+        self._told += len(marks) // _MARK.size
+        if self._told > MARKS_KEPT:
+            return
         for partition, offset, digest in _MARK.iter_unpack(marks):
             self._first[partition] = min(offset, self._first.get(partition, offset))
             if digest in self._expected:
@@ -67,7 +73,7 @@ class LessonsReplay:
 
     def finish(self, lost: frozenset[int]) -> None:
         """Compare; `lost` are the partitions of lessons whose first ones have expired."""
-        if len(self._expected) > LESSONS_KEPT:
+        if len(self._expected) > LESSONS_KEPT or self._told > MARKS_KEPT:
             self.comparison.remark("{} partitions teach more than is compared")
             return
         self.comparison.compared += len(self._found)
@@ -96,13 +102,24 @@ def marks_of(topic: str, partition: int, values: Iterable[bytes | None]) -> dict
     return {number: bytes(marks) for number, marks in found.items()}
 
 
-def joined(some: Iterable[Mapping[int, bytes]]) -> dict[int, bytes]:
-    """The marks of all of them."""
-    found: dict[int, list[bytes]] = {}
-    for each in some:
-        for number, marks in each.items():
-            found.setdefault(number, []).append(marks)
-    return {number: b"".join(marks) for number, marks in found.items()}
+class Marks:
+    """Marks by the partition of the log that their lessons are from: so many of each, and one more.
+
+    That one says that there were too many of them to compare any.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[int, bytearray] = {}
+
+    def add(self, marks: Mapping[int, bytes]) -> None:
+        """Keep those for which there is room."""
+        for number, some in marks.items():
+            held = self._held.setdefault(number, bytearray())
+            held += some[: max(0, (MARKS_KEPT + 1) * _MARK.size - len(held))]
+
+    def by_partition(self) -> dict[int, bytes]:
+        """All that are kept."""
+        return {number: bytes(held) for number, held in self._held.items()}
 
 
 def _digest(value: bytes) -> bytes:

@@ -18,7 +18,7 @@ from pml.streams.projections.thresholds.table import ROLE, subject_of
 from pml.streams.replay.accounts import AccountsReplay
 from pml.streams.replay.derived import DerivedReplay
 from pml.streams.replay.learned import LearnedReplay
-from pml.streams.replay.lessons import LessonsReplay, joined, marks_of
+from pml.streams.replay.lessons import LessonsReplay, Marks, marks_of
 from pml.streams.replay.live import committed, live_learned, live_metrics, live_sessions, of_partition
 from pml.streams.replay.play import Folds, ReplayReport, replay
 from pml.streams.replay.report import Comparison
@@ -110,11 +110,11 @@ async def read_lessons(settings: Settings) -> Live:
     # The rows before the lessons, and these before the log: what is in the one is in the next.
     learned, taught = await live_learned(settings), await committed(settings, ROLE)
     spans = await topic_spans(settings, settings.topics.lessons, range(SESSION_PARTITIONS))
-    read, told = {}, []
+    read, told = {}, Marks()
     for number, offsets in spans.items():
         read[number], marks = await _told(settings, number, offsets)
-        told.append(marks)
-    return Live(learned=learned, taught=taught, lessons=read, told=joined(told))
+        told.add(marks)
+    return Live(learned=learned, taught=taught, lessons=read, told=told.by_partition())
 
 
 async def _told(settings: Settings, partition: int, offsets: range) -> tuple[range, Mapping[int, bytes]]:
@@ -126,13 +126,14 @@ async def _told(settings: Settings, partition: int, offsets: range) -> tuple[ran
     topic, log = settings.topics.lessons, settings.topics.events
     while True:
         try:
-            read = read_records(settings, topic, partition, offsets)
-            marks = [marks_of(log, partition, (each.value for each in records)) async for records in read]
+            marks = Marks()
+            async for records in read_records(settings, topic, partition, offsets):
+                marks.add(marks_of(log, partition, (each.value for each in records)))
         except OffsetGone:
             held = (await topic_spans(settings, topic, (partition,)))[partition]
             offsets = range(max(held.start, offsets.start + 1), offsets.stop)
         else:
-            return offsets, joined(marks)
+            return offsets, marks.by_partition()
 
 
 async def parts_of(settings: Settings, selection: Selection) -> list[Part]:
@@ -159,7 +160,8 @@ async def replay_part(settings: Settings, selection: Selection, part: Part, on_r
     with ExitStack() as open_until_end:
         store = _store(settings, selection, open_until_end)
         begins = await asyncio.to_thread(_begins, selection, part, store)
-        folds = folds_of(selection, part.live, store, begins)
+        ends = {part.partition: part.offsets.stop} if selection.to_the_end else {}
+        folds = folds_of(selection, part.live, store, begins, ends)
         if part.live.lessons:
             taught = part.live.taught.get(part.partition, 0)
             folds = replace(folds, lessons=LessonsReplay(settings.topics.events, part.partition, taught))
@@ -200,14 +202,21 @@ async def _learned_of(settings: Settings, partition: int, live: Live, learned: L
     return True
 
 
-def folds_of(selection: Selection, live: Live, store: Store | None, begins: int = 0) -> Folds:
+def folds_of(
+    selection: Selection,
+    live: Live,
+    store: Store | None,
+    begins: int = 0,
+    ends: Mapping[int, int] | None = None,
+) -> Folds:
     """What a selection is folded into; rows are compared where there is a `store` that is not its source.
 
-    The source `begins` with that offset, where what lay before it has expired there.
+    The source `begins` with that offset, where what lay before it has expired there. Where it is all of the
+    log, `ends` says where each partition ended after what is live was read.
     """
-    sessions = SessionsReplay(live.sessions, whole=selection.whole, begins=begins)
+    sessions = SessionsReplay(live.sessions, whole=selection.whole, begins=begins, ends=ends)
     counted = selection.has_totals and (selection.verify or live.metrics)
-    accounts = AccountsReplay(live.metrics, lost=begins > 0) if counted else None
+    accounts = AccountsReplay(live.metrics, lost=begins > 0, ends=ends) if counted else None
     if store is None or not selection.verify:
         return Folds(sessions, accounts)
     derived = DerivedReplay(store, live.derived, live.committed, selection.session)
@@ -218,6 +227,7 @@ def folds_of(selection: Selection, live: Live, store: Store | None, begins: int 
         live.committed,
         lambda: expired_before(store),
         whole=selection.whole,
+        ends=ends,
     )
     return Folds(sessions, accounts, rows, derived)
 

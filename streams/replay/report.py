@@ -103,9 +103,20 @@ class Comparison:
         return {**told, "notes": self.notes, "verdict": self.verdict}
 
 
+def end_of_log(end: int) -> str:
+    """What is found in place of an event from `end` on."""
+    return f"none: the log ends at {end}"
+
+
 def json_difference(name: str, expected: str, found: str) -> tuple[str, str, str]:
-    """Where two JSON texts part first, as `data.error.code`, and what each has there, `none` for nothing."""
-    one, other, path = orjson.loads(expected), orjson.loads(found), [name]
+    """Where two JSON texts part first, as `data.error.code`, and what each has there, `none` for nothing.
+
+    What is found may be whatever somebody wrote; where it is no JSON, both texts are named whole.
+    """
+    try:
+        one, other, path = orjson.loads(expected), orjson.loads(found), [name]
+    except orjson.JSONDecodeError:
+        return name, expected, found
     while isinstance(one, dict) and isinstance(other, dict):
         keys = [key for key in sorted({*one, *other}) if one.get(key, NONE) != other.get(key, NONE)]
         if not keys:  # the same values in another order, or written otherwise

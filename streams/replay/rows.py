@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from pml.clickhouse.rows import EVENT_COLUMNS, event_row
-from pml.streams.replay.report import Comparison, Place, json_difference
+from pml.streams.replay.report import Comparison, Place, end_of_log, json_difference
 from pml.streams.replay.sources import LogEntry
 
 # Events of a partition that are compared with one query. Each looks at the keys of all that is stored, so
@@ -29,6 +29,8 @@ class RowsReplay:
         expired_before: the time that events which may have expired occurred before; asked where rows are
             missing, so that what expires meanwhile is one of them.
         whole: whether the source begins with the log; else rows before its first event are not looked at.
+        ends: where each partition of the log ended after `committed` was read: rows are compared up to there
+            even where no event is left, and what the sink has committed beyond it the log has lost.
     """
 
     def __init__(
@@ -38,8 +40,10 @@ class RowsReplay:
         expired_before: Callable[[], datetime],
         *,
         whole: bool = True,
+        ends: Mapping[int, int] | None = None,
     ) -> None:
         self.comparison = Comparison("clickhouse")
+        self._ends = ends or {}
         self._stored = stored
         self._committed = committed
         self._expired_before = expired_before
@@ -65,10 +69,21 @@ class RowsReplay:
 
     def finish(self, last_offsets: Mapping[int, int]) -> None:
         """Compare what is left, up to the last offset that the source knows of each partition."""
-        for partition, last in sorted(last_offsets.items()):
-            self._flush(partition, last)
+        for partition in sorted({*last_offsets, *self._ends}):
+            end = self._ends.get(partition, 0)
+            self._flush(partition, max(last_offsets.get(partition, -1), end - 1))
+        for partition, end in self._ends.items():
+            self._find_lost(partition, end)
         self.comparison.remark("{} events are not in the store yet; the sink is behind", self._behind)
         self.comparison.remark("{} events have expired in the store", self._expired)
+
+    def _find_lost(self, partition: int, end: int) -> None:
+        """What the sink has read where the log has nothing any more: it commits what it was given."""
+        last = self._committed.get(partition, 0) - 1
+        if last >= end:
+            self.comparison.compared += 1
+            place = Place(partition, last, f"{partition}/committed")
+            self.comparison.differs(place, "event", "the last one that the sink committed", end_of_log(end))
 
     def _flush(self, partition: int, last: int) -> None:
         first = self._after[partition] + 1

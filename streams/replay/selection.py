@@ -40,6 +40,11 @@ class Selection:
         return self.session is None and self.since_ms is None and self.until_ms is None
 
     @property
+    def to_the_end(self) -> bool:
+        """Whether all of the log is read, up to where it ended after what is live was read."""
+        return self.source == KAFKA and self.has_totals
+
+    @property
     def in_parts(self) -> bool:
         """Whether the source can be read partition by partition, and from a partition on."""
         return self.source in (KAFKA, CLICKHOUSE)

@@ -24,9 +24,11 @@ from pml.streams.orchestrator.table import (
     is_definition,
     is_session,
     life_key,
+    life_of,
     read_stored,
 )
-from pml.streams.replay.report import FOLDABLE, Comparison
+from pml.streams.replay.live import of_partition
+from pml.streams.replay.report import FOLDABLE, Comparison, Place, end_of_log
 from pml.streams.replay.sources import LogEntry
 
 # A state takes some 10 KB. One that was pushed out is not folded on; the report says how many.
@@ -45,6 +47,8 @@ class SessionsReplay:
         states_kept: how many states are held at once; those used longest ago go first.
         whole: whether the source begins with the log; else lives that began before it are passed over.
         begins: the first offset that the source has; lives that began before it are passed over.
+        ends: where each partition of the log ended after the live records were read. Records of events from
+            there on prove that the log has lost them. Without it, they may be what the source never had.
 
     Raises:
         LogCorrupted: a live record is of an unknown version.
@@ -57,8 +61,10 @@ class SessionsReplay:
         *,
         whole: bool = True,
         begins: int = 0,
+        ends: Mapping[int, int] | None = None,
     ) -> None:
         self.comparison = Comparison("sessions")
+        self._ends = ends or {}
         self._live = {key: value for key, value in live.items() if is_session(key)}
         self._definitions = {key: value for key, value in live.items() if is_definition(key)}
         self._kept = states_kept
@@ -99,7 +105,13 @@ class SessionsReplay:
             self._compare(entry, session)
 
     def finish(self) -> None:
-        """Say what of the live table was not compared."""
+        """Say what of the live table the log has lost, and what was not compared.
+
+        Raises:
+            LogCorrupted: a live record is of an unknown version.
+        """
+        for partition, end in self._ends.items():
+            self._find_lost(partition, end)
         self.comparison.remark(
             "{} live records end with events that the source does not have", len(self._live)
         )
@@ -110,6 +122,17 @@ class SessionsReplay:
         )
         self.comparison.remark("{} live definitions are of runs that were not folded", len(self._definitions))
         self.comparison.remark("{} states found no room and were not folded on", self._forgotten)
+
+    def _find_lost(self, partition: int, end: int) -> None:
+        """Live records of events that lay where their partition of the log has none any more."""
+        for key, value in sorted(of_partition(self._live, partition).items()):
+            life = life_of(key)
+            last = read_stored(life.epoch, value).last_offset
+            if last >= end:
+                del self._live[key]
+                self.comparison.compared += 1
+                place = Place(partition, last, life.session.decode(errors="replace"))
+                self.comparison.differs(place, "event", "the one that its record ends with", end_of_log(end))
 
     def _is_sure(self, event: Event) -> bool:
         """Whether an event of a life that is not known must be its first; an epoch is the offset of that."""

@@ -13,7 +13,7 @@ import orjson
 
 from pml.clickhouse.client import Store
 from pml.clickhouse.replay import stored_page
-from pml.clickhouse.rows import event_fields
+from pml.clickhouse.rows import EVENT_COLUMNS, event_fields
 from pml.schemas.codec import decode_event_fields
 from pml.schemas.errors import LogCorrupted, PMLError, UndecodableRecord
 from pml.schemas.events import Event
@@ -140,12 +140,19 @@ async def read_store(store: Store, partition: int, on_read: OnRead = unheard) ->
     after = BEFORE_ALL
     while rows := await asyncio.to_thread(stored_page, store, partition, after, PAGE_EVENTS):
         on_read(len(rows))
-        yield map(_stored_entry, rows)
+        yield map(stored_entry, rows)
         after = rows[-1][1]
 
 
-def _stored_entry(row: tuple[Any, ...]) -> Entry:
-    partition, fields = row[0], event_fields(row)
+def stored_entry(row: tuple[Any, ...]) -> Entry:
+    """The event of a row of `EVENT_COLUMNS`, or what stands where it should."""
+    partition = row[0]
+    try:
+        fields = event_fields(row)
+    except orjson.JSONDecodeError:
+        stored = dict(zip(EVENT_COLUMNS, row, strict=True))
+        place = Place(partition, stored["log_offset"], "the row")
+        return Unreadable(place, (stored["tenant"], stored["session_id"]), "its data are no JSON")
     life = (fields["tenant"], fields["session_id"], fields["epoch"], fields["seq"])
     name = event_id(*life) if fields["session_id"] else f"partition/{partition}:{fields['offset']}"
     value = orjson.dumps({**fields, "id": name})

@@ -18,7 +18,7 @@ from pml.streams.replay.play import Folds, ReplayReport, replay
 from pml.streams.replay.report import Difference
 from pml.streams.replay.rows import RowsReplay
 from pml.streams.replay.sessions import SessionsReplay
-from pml.streams.replay.sources import read_file, within
+from pml.streams.replay.sources import Unreadable, read_file, stored_entry, within
 from tests.streams.replay.test_comparison import PARTITION, RUN, events
 
 OFFSET = EVENT_COLUMNS.index("log_offset")
@@ -115,6 +115,23 @@ async def test_an_event_that_nothing_can_be_made_of_is_named_and_the_others_are_
     assert first_of(report).key.startswith(read[place]["id"]) or altered == "its definition"
     assert first_of(report).offset == read[place]["offset"]
     assert report.events == len(read)
+
+
+async def test_a_session_is_not_folded_on_behind_what_nothing_can_be_made_of() -> None:
+    read = lines()
+    place, alter = ALTERED["a deadline"]
+    alter(read[place])
+    found = {each.projection: each for each in (await replayed(read)).comparisons}
+    assert found["sessions"].differences == 1
+    # It is a row like every other one, and the one that was altered.
+    assert (found["clickhouse"].compared, found["clickhouse"].differences) == (len(read), 1)
+
+
+def test_a_stored_row_whose_data_are_no_json_is_named() -> None:
+    (row, *_) = (event_row(PARTITION, fields) for fields in lines())
+    found = stored_entry((*row[:-1], "forged"))
+    assert isinstance(found, Unreadable)
+    assert (found.place[:2], found.session) == ((PARTITION, row[OFFSET]), ("local", "ses_1"))
 
 
 async def test_a_time_that_cannot_be_read_ends_no_stretch() -> None:

@@ -139,6 +139,19 @@ def test_each_selection_has_its_own(tmp_path: Path) -> None:
     assert Checkpoint.of(settings, Selection(KAFKA)).file == files[0]
 
 
+def test_each_store_has_its_own_and_a_new_password_changes_nothing(tmp_path: Path) -> None:
+    def file(url: str, selection: Selection) -> Path:
+        settings = Settings.load(data_dir=tmp_path, clickhouse={"url": url, "database": "pml"})
+        return Checkpoint.of(settings, selection).file
+
+    here, there = "http://ann:old@here:8123", "http://ann:old@there:8123"
+    for selection in (Selection(CLICKHOUSE), Selection(KAFKA, verify=True)):
+        assert file(here, selection) != file(there, selection)
+        assert file(here, selection) != file("http://ben:old@here:8123", selection)
+        assert file(here, selection) == file("http://ann:new@here:8123", selection)
+    assert file(here, Selection(KAFKA)) == file(there, Selection(KAFKA)), "it asks no store"
+
+
 @pytest.mark.parametrize("order", [(3, 7), (7, 3)])
 def test_parts_make_the_report_of_the_whole(order: tuple[int, int]) -> None:
     reports = {3: report(3, 10, differences=2), 7: report(7, 4, differences=1)}

@@ -323,6 +323,7 @@ def test_a_row_that_the_log_has_not_is_a_difference() -> None:
         ('{"a":1}', '{"a":1,"b":null}', ("data.b", "none", "null")),
         ('{"a":[1,2]}', '{"a":[1]}', ("data.a", "[1,2]", "[1]")),
         ('{"a":1}', '{"a": 1}', ("data", '{"a":1}', '{"a": 1}')),
+        ('{"a":1}', "forged", ("data", '{"a":1}', "forged")),
     ],
 )
 def test_the_field_of_an_event_that_differs_is_named(

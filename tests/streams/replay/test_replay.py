@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -230,6 +231,27 @@ def test_what_is_altered_is_named(settings: Settings, tmp_path: Path) -> None:
     assert first(found["sessions"])["key"] == events[3].id
     assert (first(found["clickhouse"])["key"], first(found["clickhouse"])["field"]) == (events[5].id, "row")
     assert verified("--session", "ses_1", code=1)["clickhouse"]["verdict"] == "same"
+
+
+def test_a_live_record_behind_the_end_of_the_log_proves_that_events_were_lost(
+    settings: Settings, tmp_path: Path
+) -> None:
+    events, places = asyncio.run(leave_behind(settings))
+    state: Session | None = None
+    for event in events[: len(RUN)]:
+        state = evolve(state, event)
+    assert state is not None
+    partition, end = places["ses_1"], len(events)
+    value = write_session(replace(state, last_offset=end), 0)
+    asyncio.run(put_state(settings, partition, state, value))
+
+    named = first(verified(code=1)["sessions"])
+    assert (named["partition"], named["offset"], named["key"]) == (partition, end, "local/ses_1")
+    assert verified("--session", "ses_1", code=0)["sessions"]["differences"] == 0
+    copy = tmp_path / "log.jsonl"
+    copy.write_text(CliRunner().invoke(app, ["events", "dump", "--json"]).stdout)
+    told = verified("--from", str(copy), code=0)["sessions"]["notes"]
+    assert told == ["1 live records end with events that the source does not have"]
 
 
 def test_a_replay_that_was_stopped_is_resumed(

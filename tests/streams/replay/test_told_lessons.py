@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -14,14 +14,21 @@ from pml.schemas.lessons import ThresholdLesson
 from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.log.tail import OffsetGone
 from pml.streams.projections.thresholds.table import position_key
+from pml.streams.replay import lessons as lessons_module
 from pml.streams.replay import parts
 from pml.streams.replay.lessons import LessonsReplay
 from pml.streams.replay.parts import lessons_compared, read_lessons
+from pml.streams.replay.sources import LogEntry
 from pml.streams.settings import Settings
 from tests.lesson_records import Held, held
+from tests.log_writer import task_started
+from tests.streams.replay.test_comparison import entries, events
 
 PARTITION = 4
 """Of lessons, and of the log that they are from."""
+MARK_BYTES = 28
+TOLD = 10 + SESSION_PARTITIONS - 1
+"""Ten lessons of one partition, and the first of them in each of the others."""
 
 
 @dataclass
@@ -92,6 +99,30 @@ async def test_lessons_that_expire_while_they_are_read_are_lost(monkeypatch: pyt
     lessons, learned = await lessons_compared(settings, PARTITION, live.of(PARTITION), taught)
     assert (lessons.differences, learned.differences) == (0, 0)
     assert learned.compared == 0
+
+
+async def test_more_lessons_than_are_kept_are_told_and_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic_that_expires(monkeypatch, 0)
+    settings = Settings()
+    for kept, differences, notes in (
+        (TOLD, TOLD, []),
+        (TOLD - 1, 0, ["1 partitions teach more than is compared"]),
+        (3, 0, ["1 partitions teach more than is compared"]),
+    ):
+        monkeypatch.setattr(lessons_module, "MARKS_KEPT", kept)
+        live = await read_lessons(settings)
+        assert len(live.told[PARTITION]) == min(TOLD, kept + 1) * MARK_BYTES
+        taught = LessonsReplay("pml.events", PARTITION, 1_000)
+        # As if events had been read that far and taught nothing: no lesson has an event.
+        taught.fold(event_at(1_000))
+        lessons, _ = await lessons_compared(settings, PARTITION, live.of(PARTITION), taught)
+        assert (lessons.differences, lessons.notes) == (differences, notes)
+
+
+def event_at(offset: int) -> LogEntry:
+    """An event that teaches nothing at that offset."""
+    (entry,) = entries(events(task_started()))
+    return replace(entry, event=entry.event.model_copy(update={"offset": offset}))
 
 
 async def test_lessons_that_expire_before_they_are_learned_again_are_lost(
