@@ -6,6 +6,7 @@ A store may be used from several threads at once; it blocks, so a coroutine call
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import re
@@ -50,6 +51,7 @@ WRITE_SETTINGS = {
 # Codes of ClickHouse that pass: it is overloaded, too slow now, read-only for a while, or its disk is full.
 _PASSING = frozenset({75, 159, 202, 203, 209, 210, 225, 236, 241, 242, 243, 252, 319, 394, 425, 439, 999})
 _PREFIX = re.compile(r"^.*?server response: |(?:Code: \d+\. )?DB::Exception: ", re.DOTALL)
+_WIDE = re.compile(r"Int(?:128|256)\b")
 _WRONG_CREDENTIALS = frozenset({192, 193, 194, 516})
 _READER_HINTS = {
     81: "If PML has never used this ClickHouse, run `pml migrate`.",
@@ -89,12 +91,18 @@ class Limits:
             # JSON as CONTRACT.md has it: times in RFC 3339, integers as numbers.
             "date_time_output_format": "iso",
             "output_format_json_quote_64bit_integers": 0,
+            # But no reader of JSON keeps all digits of a decimal.
+            "output_format_json_quote_decimals": 1,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The result of a query; values are what JSON has."""
+    """The result of a query; values are what JSON has.
+
+    A decimal is a text, and so are the integers of a column of more than 64 bits: as numbers they would lose
+    digits.
+    """
 
     columns: tuple[str, ...]
     types: tuple[str, ...]
@@ -183,9 +191,7 @@ class Store:
                 settings=allowed.settings(),
                 fmt="JSONCompact",
             )
-        answer = orjson.loads(body)
-        meta = answer["meta"]
-        return Rows(tuple(c["name"] for c in meta), tuple(c["type"] for c in meta), answer["data"])
+        return _rows(body)
 
     @contextmanager
     def stream(
@@ -245,6 +251,17 @@ class Store:
         return self._types[key]
 
 
+def _rows(body: bytes) -> Rows:
+    answer = orjson.loads(body)
+    names, types = (tuple(column[key] for column in answer["meta"]) for key in ("name", "type"))
+    rows = answer["data"]
+    if wide := [place for place, kind in enumerate(types) if _WIDE.search(kind)]:
+        for row, exact in zip(rows, json.loads(body, parse_int=str)["data"], strict=True):
+            for place in wide:
+                row[place] = exact[place]
+    return Rows(names, types, rows)
+
+
 def _connected(address: Address, answer_timeout_s: int) -> Client:
     with _translated(address):
         client = clickhouse_connect.get_client(
@@ -295,6 +312,10 @@ def _translated(address: Address, hints: Mapping[int, str] | None = None) -> Ite
         yield
     except ClickHouseError as error:
         raise _translate(error, address, hints or {}) from error
+    except UnicodeEncodeError as error:
+        raise QueryError(
+            "What was sent has half of a character that UTF-16 writes as two, which no text can hold."
+        ) from error
     except urllib3.exceptions.HTTPError as error:
         # In the middle of an answer, which the driver leaves to its reader.
         raise _unavailable(address) from error

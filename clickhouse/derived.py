@@ -9,13 +9,16 @@ from itertools import groupby
 from typing import Any
 
 from pml.clickhouse.client import Limits, Store
-from pml.clickhouse.expiry import expires_of
+from pml.clickhouse.expiry import NOTHING, Expired, expires_of
 from pml.clickhouse.rows import EVENTS_TABLE
 
 # Of both sides so many rows are in memory at once.
 WINDOW_OFFSETS = 50_000
 _LIMITS = Limits(time_s=300.0, memory_bytes=4 << 30)
 _TARGET = re.compile(r"\bTO (?:`?\w+`?\.)?`?(\w+)`?")
+_NAMED_TIME = re.compile(r"\boccurred_at AS (\w+)")
+# A row that expires while both sides are read is on neither: each asks the clock for itself.
+_EXPIRING = "INTERVAL 1 MINUTE"
 _KEY = ("partition", "log_offset")
 
 
@@ -23,14 +26,15 @@ _KEY = ("partition", "log_offset")
 class View:
     """A materialized view over the events.
 
-    `table` is what it fills, `columns` are those of its `query`, `expires` is when a row may be gone, in SQL
-    over these columns; empty where rows stay.
+    `table` is what it fills, `columns` are those of its `query`, `occurred` is the one that has the time of
+    the event, `expires` is when a row may be gone, in SQL over these columns; empty where rows stay.
     """
 
     name: str
     table: str
     query: str
     columns: tuple[str, ...]
+    occurred: str
     expires: str = ""
 
 
@@ -86,7 +90,8 @@ def derived_tables(store: Store) -> dict[str, tuple[View, ...]]:
     for name, create, query, materialized in tables:
         if materialized and EVENTS_TABLE in query:
             target = _TARGET.findall(create)[0]
-            views.append(View(name, target, query, _columns(store, query), expires[target]))
+            columns = _columns(store, query)
+            views.append(View(name, target, query, columns, _time_column(query), expires[target]))
     views.sort(key=lambda view: view.table)
     return {table: tuple(found) for table, found in groupby(views, key=lambda view: view.table)}
 
@@ -94,30 +99,37 @@ def derived_tables(store: Store) -> dict[str, tuple[View, ...]]:
 def missing(store: Store, view: View, window: Window) -> tuple[int, Odd]:
     """How many rows a view makes of the events there, and those that the table has not, or has otherwise.
 
-    Rows that may have expired are none of them.
+    Rows that may have expired are none of them. An event that was stored twice, and not merged yet, makes a
+    row twice, which readers of the table see once: so both sides have it once.
 
     Raises:
         StoreUnavailable, QueryError
     """
     columns, expected = ", ".join(view.columns), _expected(view)
-    odd = f"SELECT {columns} FROM {expected} AS made EXCEPT {_kept(view, columns)}"
+    odd = f"SELECT DISTINCT {columns} FROM {expected} AS made EXCEPT ALL {_kept(view, columns)}"
     made = f"SELECT uniqExact(partition, log_offset) FROM {expected} AS made"
     rows, count, first = _ask(store, f"SELECT ({made}), count(), min(log_offset) FROM ({odd})", window)[0]
     return int(rows), Odd(int(count), int(first))
 
 
-def surplus(store: Store, views: Sequence[View], window: Window) -> Odd:
+def surplus(store: Store, views: Sequence[View], window: Window, expired: Expired = NOTHING) -> Odd:
     """Rows of a table that none of its views makes of the events, which are stored shorter than some rows.
+
+    Two rows at the offset of one event are one too many: whose they are is no part of what is compared. Rows
+    that have outlived their time are none of them, for they go by whole days; nor are those whose events may
+    have `expired`.
 
     Raises:
         StoreUnavailable, QueryError
     """
     key = ", ".join(_KEY)
     made_by_all = " UNION ALL ".join(
-        f"SELECT {key} FROM {_expected(replace(view, expires=''))} AS made" for view in views
+        f"SELECT DISTINCT {key} FROM {_expected(replace(view, expires=''))} AS made" for view in views
     )
-    odd = f"{_kept(views[0], key)} EXCEPT SELECT {key} FROM ({made_by_all})"
-    count, first = _ask(store, f"SELECT count(), min(log_offset) FROM ({odd})", window)[0]
+    young = f"NOT ({expired.condition(views[0].occurred)}){_unexpired(views[0])}"
+    odd = f"{_kept(views[0], key)} AND {young} EXCEPT ALL SELECT {key} FROM ({made_by_all})"
+    asked = f"SELECT count(), min(log_offset) FROM ({odd})"
+    count, first = _ask(store, asked, window, expired.parameters)[0]
     return Odd(int(count), int(first))
 
 
@@ -140,9 +152,17 @@ def _columns(store: Store, query: str) -> tuple[str, ...]:
     return store.query(f"SELECT * FROM ({query}) LIMIT 0").columns
 
 
+def _time_column(query: str) -> str:
+    named = _NAMED_TIME.search(query)
+    return named.group(1) if named else "occurred_at"
+
+
 def _expected(view: View) -> str:
-    kept = f" AND {view.expires} > now()" if view.expires else ""
-    return f"(SELECT * FROM ({view.query}) AS rows WHERE {{place}} AND {{whose}}{kept})"
+    return f"(SELECT * FROM ({view.query}) AS rows WHERE {{place}} AND {{whose}}{_unexpired(view)})"
+
+
+def _unexpired(view: View) -> str:
+    return f" AND {view.expires} > now() + {_EXPIRING}" if view.expires else ""
 
 
 def _kept(view: View, columns: str) -> str:
@@ -151,6 +171,8 @@ def _kept(view: View, columns: str) -> str:
     return f"SELECT {columns} FROM {view.table} FINAL PREWHERE {{place}} WHERE {{whose}}"
 
 
-def _ask(store: Store, sql: str, window: Window) -> list[list[Any]]:
+def _ask(
+    store: Store, sql: str, window: Window, parameters: Mapping[str, Any] | None = None
+) -> list[list[Any]]:
     asked = sql.replace("{place}", window.place).replace("{whose}", window.whose)
-    return store.query(asked, window.parameters, _LIMITS).rows
+    return store.query(asked, {**window.parameters, **(parameters or {})}, _LIMITS).rows

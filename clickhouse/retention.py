@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from pml.clickhouse.client import Store
+from pml.clickhouse.expiry import table_expires
 
+# Longer than any setting. A table that is being filled keeps its episodes so long: whoever finds it like
+# that, because somebody was interrupted, fills it again.
+FILLING_DAYS = 1_000
+_TABLE = "episodes_raw"
+_DAYS = re.compile(r"toIntervalDay\((\d+)\)")
 _TTL = "ALTER TABLE episodes_raw MODIFY TTL toDateTime(timestamp) + INTERVAL {days} DAY"
 _VIEW = """
 CREATE OR REPLACE VIEW episodes AS
@@ -39,9 +46,14 @@ class EpisodeRetention:
 def keep_episodes(store: Store, retention: EpisodeRetention) -> None:
     """Make these limits hold; safe to repeat.
 
+    Where they keep more days than so far, the episodes of these are derived again: they were dropped.
+
     Raises:
         StoreUnavailable, QueryError
     """
+    if not retention.days <= _days_kept(store) < FILLING_DAYS:
+        store.command(_TTL.format(days=FILLING_DAYS))
+        remember_events(store)
     store.command(_TTL.format(days=retention.days))
     store.command(_VIEW.format(most=retention.most))
 
@@ -55,4 +67,11 @@ def remember_events(store: Store) -> None:
     ((select,),) = store.query(_DEFINITION, {"database": store.address.database}).rows
     columns = "partition, log_offset, tenant, session_id, epoch, run_id, seq, event_type, task_id, timestamp"
     columns += ", tool_id, success, confidence, details"
-    store.command(f"INSERT INTO episodes_raw ({columns}) {select}")
+    # They were inserted before they were dropped: no server may take them for a repetition.
+    repeats = {"insert_deduplicate": 0}
+    store.command(f"INSERT INTO {_TABLE} ({columns}) {select}", settings=repeats)
+
+
+def _days_kept(store: Store) -> int:
+    found = _DAYS.search(table_expires(store, _TABLE))
+    return int(found[1]) if found else FILLING_DAYS

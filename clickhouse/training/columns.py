@@ -116,10 +116,15 @@ def words_sql() -> str:
 
 
 def snapshot_sql() -> str:
-    """What tells one state of the selected traces from another."""
+    """What tells one state of the selected traces from another.
+
+    A task may be settled after the end of its run, which changes what is told of it, its place among the
+    tasks and the error of the run. Words are numbered by one query and listed by another: both must see one
+    state.
+    """
     return (
         "SELECT count(), sum(length(tasks)), max(ended_at), "
-        "sum(cityHash64(tenant, session_id, epoch, run_id, log_offset)), "
+        "sum(cityHash64(tenant, session_id, epoch, run_id, log_offset, success, error, error_code, tasks)), "
         f"max(length(session_id)), max(length(run_id)) FROM ({outlines_sql()})"
     )
 

@@ -14,7 +14,7 @@ from pml.clickhouse.derived import (
     missing,
     surplus,
 )
-from pml.clickhouse.expiry import oldest_event
+from pml.clickhouse.expiry import Expired, expired_events, oldest_event
 from pml.streams.replay.report import Comparison, Place
 
 NO_ROW = "none"
@@ -52,18 +52,19 @@ class DerivedReplay:
         """
         for partition, (first, last) in sorted(spans.items()):
             until = min(last + 1, self._committed.get(partition, 0))
+            expired = expired_events(self._store, partition)
             for start in range(max(first, oldest_event(self._store, partition)), until, WINDOW_OFFSETS):
                 end = min(start + WINDOW_OFFSETS, until) - 1
-                self._compare(Window(partition, start, end, self._session))
+                self._compare(Window(partition, start, end, self._session), expired)
 
-    def _compare(self, window: Window) -> None:
+    def _compare(self, window: Window, expired: Expired) -> None:
         for table, views in self._tables.items():
             for view in views:
                 rows, odd = missing(self._store, view, window)
                 self.comparison.folded += rows
                 self.comparison.compared += rows
                 self._differs(view, window, odd)
-            beyond = surplus(self._store, views, window)
+            beyond = surplus(self._store, views, window, expired)
             if beyond.count:
                 place = Place(window.partition, beyond.first, table)
                 self._differ(beyond.count, place, ("row", "none", "a row that no event makes"))

@@ -8,10 +8,12 @@ from typing import Any
 import orjson
 import pytest
 
+from pml.clickhouse import retention
 from pml.clickhouse.client import Store
 from pml.clickhouse.episodes import EpisodeReader
 from pml.clickhouse.migrate import migrate
 from pml.clickhouse.retention import EpisodeRetention, keep_episodes, remember_events
+from pml.schemas.errors import StoreUnavailable
 from pml.schemas.events import SpeculationDiverged
 from tests.clickhouse import history as h
 from tests.clickhouse.history import History
@@ -177,6 +179,36 @@ def test_days_that_are_over_are_dropped(own_store: Store, monkeypatch: pytest.Mo
     assert len(told(own_store)) == 12
     keep_episodes(own_store, EpisodeRetention(days=10))
     own_store.command("OPTIMIZE TABLE episodes_raw FINAL")
+    assert told(own_store) == ALL
+
+
+def test_days_that_are_kept_again_are_filled_again(own_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(h, "START", datetime.now(UTC) - timedelta(days=20))
+    a_run().insert(own_store)
+    for _ in range(2):
+        migrate(own_store, EpisodeRetention(days=7))
+        own_store.command("OPTIMIZE TABLE episodes_raw FINAL")
+        assert told(own_store) == []
+        migrate(own_store, EpisodeRetention(days=30))
+        assert told(own_store) == ALL
+
+
+def test_filling_that_was_interrupted_is_done_again(
+    own_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(h, "START", datetime.now(UTC) - timedelta(days=20))
+    a_run().insert(own_store)
+    migrate(own_store, EpisodeRetention(days=7))
+    own_store.command("OPTIMIZE TABLE episodes_raw FINAL")
+
+    def fail(_: Store) -> None:
+        raise StoreUnavailable("gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(retention, "remember_events", fail)
+        with pytest.raises(StoreUnavailable):
+            migrate(own_store, EpisodeRetention(days=30))
+    migrate(own_store, EpisodeRetention(days=30))
     assert told(own_store) == ALL
 
 

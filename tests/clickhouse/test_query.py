@@ -223,3 +223,18 @@ def test_limits_hold(store: Store) -> None:
     with pytest.raises(QueryError, match="Only statements that read"):
         run_query(store, "TRUNCATE TABLE events_raw")
     assert run_query(store, "SELECT count() FROM events").rows == [[17]]
+
+
+def test_no_digit_of_a_number_is_lost(migrated_store: Store) -> None:
+    most, least = str(2**128 - 1), str(-(2**255))
+    sql = f"""SELECT toUInt128('{most}') AS a, [(1, toInt256('{least}'))] AS b, {2**64 - 1} AS c, 7 AS d,
+        toDecimal128('1.23456789012345678901', 20) AS e, toUInt128(5) AS f"""
+    (row,) = run_query(migrated_store, sql).rows
+    assert row == [most, [["1", least]], 2**64 - 1, 7, "1.23456789012345678901", "5"]
+
+
+def test_half_of_a_character_is_refused(migrated_store: Store) -> None:
+    with pytest.raises(QueryError, match="half of a character"):
+        run_query(migrated_store, "SELECT '\ud800'")
+    with pytest.raises(QueryError, match="half of a character"):
+        run_query(migrated_store, "SELECT {text:String}", {"text": "\ud800"})

@@ -155,6 +155,27 @@ def test_a_task_that_ended_twice_is_one_call_as_in_the_view(migrated_store: Stor
     assert [len(row[-1]) for row in rows] == [2]
 
 
+def test_a_task_that_is_settled_while_a_set_is_read_has_the_words_of_one_state(
+    migrated_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = History("ses_late", 0, 500, 500)
+    for data in (h.run_started(), h.completed("n0"), h.unknown("n1"), h.skipped("n2"), h.run_failed()):
+        session.add(data, "run_late")
+    session.insert(migrated_store)
+    session.add(h.resolved("n1", resolution="not_done", result=None), "run_late")
+    read, late = reading._vocabularies, iter([session.rows()[-1:]])
+
+    def settled_before(store: Store, selection: Selection) -> dict[str, Any]:
+        for rows in late:
+            store.insert(EVENTS_TABLE, EVENT_COLUMNS, rows)
+        return read(store, selection)
+
+    monkeypatch.setattr(reading, "_vocabularies", settled_before)
+    arrays = read_arrays(migrated_store, SELECTION)
+    assert _rows(arrays) == _twin(migrated_store)
+    assert "failed" in _texts(arrays, "call_status")
+
+
 @pytest.fixture
 def heavy(migrated_store: Store) -> Store:
     """Runs whose results are far larger than all else of them: 14 MB, the older half of the day before."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -74,9 +75,30 @@ def test_rows_are_as_their_views_make_them(
     assert (found.verdict, found.compared, found.differences) == ("same", ROWS, 0)
 
 
+def store_again(store: Store) -> None:
+    """As a sink does that reads the log again and cuts other batches; the copies are not merged."""
+    for table in (EVENTS_TABLE, *derived_tables(store)):
+        store.command(f"SYSTEM STOP MERGES {store.address.database}.{table}")
+    rows = rows_of(events(*TYPES))
+    store.insert(EVENTS_TABLE, EVENT_COLUMNS, rows[:2], token="first")
+    store.insert(EVENTS_TABLE, EVENT_COLUMNS, rows[2:], token="second")
+    assert store.query(f"SELECT count() FROM {EVENTS_TABLE}").rows == [[2 * len(TYPES)]]
+    assert store.query("SELECT count() FROM runs_raw").rows == [[4]]
+
+
 def test_rows_that_were_inserted_twice_are_the_same(store: Store) -> None:
-    store.insert(EVENTS_TABLE, EVENT_COLUMNS, rows_of(events(*TYPES)))
-    assert (compared(store).verdict, compared(store).compared) == ("same", ROWS)
+    store_again(store)
+    found = compared(store)
+    assert (found.verdict, found.compared, found.differences) == ("same", ROWS, 0)
+
+
+def test_copies_of_an_event_hide_no_row_of_another_tenant(store: Store) -> None:
+    store_again(store)
+    store.command("INSERT INTO runs_raw SELECT * REPLACE ('other' AS tenant) FROM runs_raw FINAL")
+    found = compared(store)
+    assert found.first is not None
+    assert (found.differences, found.first.key) == (2, "runs_raw")
+    assert found.first.found == "a row that no event makes"
 
 
 def test_a_value_that_was_altered_is_named(store: Store) -> None:
@@ -116,6 +138,60 @@ def test_rows_that_expire_before_their_events_are_no_difference(store: Store) ->
     store.command("ALTER TABLE episodes_raw MODIFY TTL toDateTime(timestamp) + INTERVAL 1 SECOND")
     change(store, "ALTER TABLE episodes_raw DELETE WHERE 1")
     assert (compared(store).verdict, compared(store).compared) == ("same", ROWS - 2)
+
+
+def test_rows_that_wait_to_be_dropped_are_no_difference(store: Store) -> None:
+    """A whole day is dropped at once: what is older than the view looks back is there for some hours more."""
+    store.command("ALTER TABLE episodes_raw MODIFY TTL toDateTime(timestamp) + INTERVAL 90 DAY")
+    store.command(f"SYSTEM STOP TTL MERGES {store.address.database}.episodes_raw")
+    old = "now64(6, 'UTC') - INTERVAL 90 DAY - INTERVAL 1 HOUR"
+    store.command(f"INSERT INTO episodes_raw SELECT * REPLACE ({old} AS timestamp) FROM episodes_raw")
+    assert store.query("SELECT count() FROM episodes_raw").rows == [[4]]
+    assert (compared(store).verdict, compared(store).compared) == ("same", ROWS)
+
+
+def store_old_and_young(store: Store, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+    """An older session's events stand behind the first of a younger one; the older ones have expired."""
+    kept = datetime.now(UTC) - timedelta(days=400)
+    old, young = History("ses_old", PARTITION + 1, 0, 0), History("ses_young", PARTITION + 1, 1, 1)
+    monkeypatch.setattr(h, "START", kept - timedelta(hours=2))
+    for offset, data in ((0, h.run_started()), (2, h.completed("n1")), (3, h.run_completed())):
+        old.offset = offset
+        old.add(data)
+    monkeypatch.setattr(h, "START", kept + timedelta(hours=2))
+    for offset, data in ((1, h.run_started()), (4, h.completed("n1")), (5, h.run_completed())):
+        young.offset = offset
+        young.add(data)
+    old.insert(store)
+    young.insert(store)
+    change(store, f"ALTER TABLE {EVENTS_TABLE} DELETE WHERE session_id = 'ses_old'")
+    return 0, 5
+
+
+def compared_beside(store: Store, span: tuple[int, int]) -> Comparison:
+    replay = DerivedReplay(store, derived_tables(store), {PARTITION + 1: span[1] + 1})
+    replay.finish({PARTITION + 1: span})
+    return replay.comparison
+
+
+def test_events_that_expired_behind_younger_ones_are_no_difference(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    span = store_old_and_young(store, monkeypatch)
+    found = compared_beside(store, span)
+    assert (found.verdict, found.compared) == ("same", 3)
+    change(store, f"ALTER TABLE {EVENTS_TABLE} DELETE WHERE session_id = 'ses_young' AND log_offset = 5")
+    found = compared_beside(store, span)
+    assert found.first is not None
+    assert (found.differences, found.first.offset) == (1, 5)
+
+
+def test_a_row_that_names_an_old_time_among_younger_events_is_named(store: Store) -> None:
+    forged = "'other' AS tenant, occurred_at - INTERVAL 500 DAY AS occurred_at"
+    store.command(f"INSERT INTO runs_raw SELECT * REPLACE ({forged}) FROM runs_raw")
+    found = compared(store)
+    assert found.first is not None
+    assert (found.differences, found.first.found) == (2, "a row that no event makes")
 
 
 def test_what_the_sink_has_not_committed_is_not_compared(store: Store) -> None:
