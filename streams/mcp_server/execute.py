@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 from pydantic import Field, WithJsonSchema, model_validator
@@ -9,8 +10,10 @@ from pydantic import Field, WithJsonSchema, model_validator
 from pml.schemas.base import Json, Name
 from pml.schemas.commands import Code
 from pml.schemas.discovery import DiscoverRequest
+from pml.schemas.errors import WaitedTooLong
 from pml.schemas.structure import Language
 from pml.schemas.workflow import Options
+from pml.streams.client import Submission, wait_for_answer
 from pml.streams.mcp_server.discover import FOUND_BYTES_MAX, fitting_items
 from pml.streams.mcp_server.door import Call
 from pml.streams.mcp_server.following import follow
@@ -110,9 +113,19 @@ async def _once(call: Call, asked: ExecuteAsked, part: Part) -> RunAnswer:
     )
     call.door.remembered.keep(submission.tenant, submission.run_id, submission.session_id)
     answer = await follow(call, submission, asked.wait_s)
-    if answer.status != "queued" or part.session_id is None or asked.wait_s >= HEARD_S:
-        return answer
-    return await follow(call, submission, HEARD_S)
+    if answer.status == "queued" and part.session_id is not None and asked.wait_s < HEARD_S:
+        await _hear(call, submission)
+    return answer
+
+
+async def _hear(call: Call, submission: Submission) -> None:
+    """Wait until the session has taken a run, or for as long as somebody is kept who does not wait.
+
+    Raises:
+        Refused: it does not take it.
+    """
+    with suppress(WaitedTooLong):
+        await wait_for_answer(call.door.settings, submission, timeout_s=HEARD_S)
 
 
 async def _suggested(call: Call, intent: str) -> RunAnswer:

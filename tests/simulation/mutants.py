@@ -234,8 +234,8 @@ def _anything_is_cached() -> list[Patch]:
 
 
 def _nobody_joins() -> list[Patch]:
-    def usable(draft: Any, entry: Any) -> bool:
-        return entry.status == "ready" and real(draft, entry)
+    def usable(draft: Any, entry: Any, prepared: Any) -> bool:
+        return entry.status == "ready" and real(draft, entry, prepared)
 
     real = release._usable
     return [(release, "_usable", usable)]

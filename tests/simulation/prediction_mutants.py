@@ -88,7 +88,7 @@ PREDICTION_MUTANTS = (
     Mutant("any tool is predicted", "§4, condition 1", BUSY, 20, _any_tool_may),
     Mutant("predicted arguments leave", "§4, condition 5", BUSY, 40, _nothing_known_from_results),
     Mutant("doubtful predictions begin", "§4, condition 4", BUSY, 20, _doubtful_ones_begin),
-    Mutant("predictions forget writes", "§4, condition 3", CACHE, 40, _writes_are_forgotten),
+    Mutant("predictions forget writes", "§4, condition 3", CACHE, 160, _writes_are_forgotten),
     Mutant("predictions have no budget", "§4, condition 6", BUSY, 40, _budget_is_endless),
     Mutant("predictions ignore the switch", "§4, condition 6", CATALOG, 40, _switch_is_ignored),
     Mutant("unused predictions stay", "§4, accounts", TURNS, 40, _unused_ones_stay),

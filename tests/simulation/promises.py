@@ -278,7 +278,10 @@ class Promises:
     # ---- the cache
 
     def _called(self, life: Life, before: Session, event: Event) -> None:
-        """A real call that finds the same call still running joins it instead (DESIGN §4, Cache)."""
+        """A real call that finds the same call still running joins it instead (DESIGN §4, Cache).
+
+        Unless that one may take longer than it would wait.
+        """
         data: Any = event.data
         run = before.runs[event.run_id or ""]
         if data.served_by != "call" or data.effect != "read" or data.attempt > 1:
@@ -291,6 +294,7 @@ class Promises:
             if entry.status == "running" and not entry.stale and entry.tool == data.tool
             and (not entry.call.ttl_ms or self._young(entry, data.tool, occurred_ms(event)))
             and entry.call.arguments_hash == data.arguments_hash and entry.call.definition == data.definition
+            and entry.call.touches == data.touches and entry.call.timeout_ms <= data.timeout_ms
         ]  # fmt: skip
         if on and data.cacheable:
             self.ledger.check("a real call joins the same call that runs", not same, lambda: event.id)

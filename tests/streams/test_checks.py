@@ -41,7 +41,7 @@ async def test_each_server_at_a_url_is_asked(settings: Settings, tmp_path: Path)
     with http_server("guarded_server.py", str(log), port_last=False) as url:
         right = {"url": url, "headers": {"Authorization": f"Bearer {TOKEN}"}}
         write(settings, right=right)
-        assert (await checked(settings, "servers at URLs")).detail == "right with 3 tools"
+        assert (await checked(settings, "servers at URLs")).detail == "right with 4 tools"
         away = {"url": f"http://127.0.0.1:{free_port()}/mcp?key={TOKEN}"}
         write(settings, right=right, wrong={"url": url}, away=away, off=away | {"disabled": True})
         found = await checked(settings, "servers at URLs")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pml.processors.workflow.obedience import RUNS_REMEMBERED, SessionFull
+from pml.schemas.errors import WaitedTooLong
 from pml.streams.client import Submission
 from pml.streams.mcp_server import execute as executing
 from pml.streams.mcp_server.door import LOCAL_AGENT, Call, Door
@@ -15,6 +16,7 @@ from pml.streams.mcp_server.execute import ExecuteAsked, execute
 from pml.streams.mcp_server.lookups import session_for
 from pml.streams.mcp_server.run_answer import RunAnswer
 from pml.streams.mcp_server.session_parts import part_name
+from pml.streams.settings import Settings
 from tests.streams.mcp_server.clients import settings_in
 
 SECOND = part_name("chat", 2)
@@ -31,7 +33,10 @@ class World:
         producer: Any = self
         finder: Any = None
         self.door = Door(settings_in(folder), producer, finder, lambda context: LOCAL_AGENT)
+        self.heard: list[float] = []
+        self.silent = False
         monkeypatch.setattr(executing, "follow", self.follow)
+        monkeypatch.setattr(executing, "wait_for_answer", self.wait_for_answer)
 
     async def start_run(self, workflow: Any, **fields: Any) -> Submission:
         self.started.append({**fields, "workflow": workflow})
@@ -46,6 +51,13 @@ class World:
         return RunAnswer.model_validate(
             {"status": status, "run_id": submission.run_id, "session_id": submission.session_id}
         )
+
+    async def wait_for_answer(self, settings: Settings, submission: Submission, timeout_s: float) -> None:
+        self.heard.append(timeout_s)
+        if self.silent:
+            raise WaitedTooLong("nobody answers")
+        if submission.session_id == "chat":
+            raise SessionFull("full", reason=RUNS_REMEMBERED)
 
     async def execute(self, meta: str | None = "chat", mcp: str | None = None, **asked: Any) -> RunAnswer:
         return await execute(self.call(meta, mcp), ExecuteAsked.model_validate({"dag": DAG, **asked}))
@@ -98,9 +110,15 @@ async def test_a_run_of_ones_own_id_is_asked_for_in_the_first_part_first(world: 
 
 
 async def test_who_does_not_wait_is_not_told_of_a_run_that_its_session_did_not_take(world: World) -> None:
-    world.statuses = ["queued", "running"]
-    assert (await world.execute(wait_s=0)).session_id == SECOND
-    assert world.waited == [0, executing.HEARD_S, 0]
+    world.statuses = ["queued", "queued"]
+    answer = await world.execute(wait_s=0)
+    assert (answer.session_id, answer.status) == (SECOND, "queued")
+    assert (world.waited, world.heard) == ([0, 0], [executing.HEARD_S] * 2)
+
+
+async def test_who_waits_for_nobody_hears_of_a_silent_session_that_its_run_is_queued(world: World) -> None:
+    world.statuses, world.silent = ["queued"], True
+    assert (await world.execute(meta="quiet", wait_s=0)).status == "queued"
 
 
 async def test_a_decision_goes_to_the_part_where_its_run_began(world: World) -> None:
