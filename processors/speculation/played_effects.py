@@ -60,8 +60,7 @@ def serves_for_ms(catalog: Catalog, tool: str, arguments: Mapping[str, Any]) -> 
     granted = grant(tool, arguments, catalog.permissions, catalog.server_of(tool))
     if isinstance(granted, Refusal) or not may_be_early(granted, from_results=True).allowed:
         return None
-    permission = granted.permission
-    return 0 if permission.shared else catalog.policy.kept_ms(permission.ttl_s)
+    return catalog.policy.kept_ms(granted.permission)
 
 
 def _granted(catalog: Catalog, tool: str, arguments: Mapping[str, Any]) -> Grant:

@@ -25,7 +25,7 @@ from pml.schemas.catalog import (
     ThresholdRecord,
 )
 from pml.schemas.identifiers import split_tool
-from pml.schemas.permissions import PermissionFile
+from pml.schemas.permissions import Permission, PermissionFile
 from pml.schemas.workflow import Approve, OnTimeout
 
 V = TypeVar("V")
@@ -64,12 +64,16 @@ class Policy:
         """The limits behind the budget's name."""
         return BUDGETS[self.budget_name]
 
-    def kept_ms(self, ttl_s: float | None) -> int:
+    def kept_ms(self, permission: Permission) -> int:
         """How long a result may serve, by what its permission says.
 
-        At most half of the time for which results can be read: whoever is served reads it as one that was
+        What others share is joined while it runs and not kept any longer: 0 (DESIGN §4, condition 3). Else at
+        most half of the time for which results can be read: whoever is served reads it as one that was
         written when it was kept.
         """
+        if permission.shared:
+            return 0
+        ttl_s = permission.ttl_s
         wanted = self.speculation_ttl_ms if ttl_s is None else round(ttl_s * 1_000)
         return min(wanted, self.results_ttl_ms // 2)
 

@@ -227,12 +227,8 @@ def started_fields(draft: Draft, prepared: Prepared) -> dict[str, Any]:
 
 
 def ttl_ms(catalog: Catalog, prepared: Prepared) -> int:
-    """How old a result may be that serves a call.
-
-    What others share is joined while it runs and not kept any longer: 0 (DESIGN §4, condition 3).
-    """
-    permission = prepared.granted.permission
-    return 0 if permission.shared else catalog.policy.kept_ms(permission.ttl_s)
+    """How old a result may be that serves a call."""
+    return catalog.policy.kept_ms(prepared.granted.permission)
 
 
 def timeout_ms(catalog: Catalog, prepared: Prepared) -> int:

@@ -101,7 +101,6 @@ ALTERED = {
     "its time": (1, _at("occurred_at", value="X")),
     "a deadline": (1, _at("data", "deadline_at", value="")),
     "how long it serves": (1, _at("data", "ttl_s", value=1e308)),
-    "its definition": (0, _at("data", "definition", value={"tasks": 7})),
     "its version": (1, lambda fields: fields.pop("version")),
 }
 
@@ -112,7 +111,7 @@ async def test_an_event_that_nothing_can_be_made_of_is_named_and_the_others_are_
     place, alter = ALTERED[altered]
     alter(read[place])
     report = await replayed(read)
-    assert first_of(report).key.startswith(read[place]["id"]) or altered == "its definition"
+    assert first_of(report).key.startswith(read[place]["id"])
     assert first_of(report).offset == read[place]["offset"]
     assert report.events == len(read)
 
