@@ -122,8 +122,9 @@ class TaskState:
     where its speculation failed or expired and is not begun again; `replaces` where it was speculated with
     other arguments and its own result may take that one's place in the cache; `earlier` counts the attempts
     that are none of its own: before it was opened again, or that it had joined; `crossed` where another write
-    of what it changes ran beside it; `held` where shadow mode would have had no budget for it; `eligible` where its call may run early, and `speculated`
-    where one was begun for it; `error` has code, type and message of a failure that a program may catch.
+    of what it changes ran beside it; `held` where shadow mode would have had no budget for it; `eligible`
+    where its call may run early, and `speculated` where one was begun for it; `error` has code, type and
+    message of a failure that a program may catch.
     """
 
     status: TaskStatus = "pending"
