@@ -123,5 +123,7 @@ def figures(times: Times, events: int) -> list[Figure]:
             "in one, as every consumer does",
         ),
         Figure("… in one process", "s", one, typed, note="one process ÷ read and decode to validated events"),
-        Figure("… beside bare JSON", "s", replayed, loads, note="all processes ÷ read and orjson.loads in one"),
+        Figure(
+            "… beside bare JSON", "s", replayed, loads, note="all processes ÷ read and orjson.loads in one"
+        ),
     ]
