@@ -119,8 +119,8 @@ def figures(times: Times, events: int) -> list[Figure]:
             replayed,
             typed,
             BOUND,
-            f"{size}: read, decode and fold in {processors()} processes ÷ read and decode to validated events "
-            "in one, as every consumer does",
+            f"{size}: read, decode and fold in {processors()} processes ÷ read and decode to validated "
+            "events in one, as every consumer does",
         ),
         Figure("… in one process", "s", one, typed, note="one process ÷ read and decode to validated events"),
         Figure(
