@@ -45,7 +45,7 @@ demo: $(STAMP) ## Set everything up and run the demo workflows with and without 
 
 # Most tests wait for a broker: five at a time keep two cores busy. Slow files and others take turns (conftest.py).
 test: $(STAMP) ## Set everything up and run every test
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder
 
 check: $(STAMP) typecheck ## Formatting, lint, types and the direction of imports
 	@$(BIN)/ruff format --check .

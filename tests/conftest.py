@@ -30,10 +30,8 @@ settings.load_profile("untimed")
 SLOW_FILES = (
     "tests/streams/mcp_server/proxy/test_live.py",
     "tests/streams/demo/test_demo.py",  # whose training compiles what others then find compiled
-    "tests/streams/cli/test_train.py",
     "tests/drills/test_kill_points.py",
     "tests/streams/orchestrator/test_crashes.py",
-    "tests/streams/replay/test_replay.py",
     "tests/simulation/test_mutants.py",
     "tests/streams/cli/test_stack.py",
     "tests/streams/cli/test_decisions.py",
