@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 from pydantic import BaseModel, ValidationError
@@ -29,8 +28,7 @@ def encode(message: BaseModel) -> bytes:
     return orjson.dumps(message.model_dump(exclude_none=True))
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(NamedTuple):
     """A message before its data is validated: what a reader may decide by."""
 
     type: str

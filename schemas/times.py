@@ -21,6 +21,7 @@ def _second(seconds: int) -> str:
     return (_EPOCH + timedelta(seconds=seconds)).isoformat(timespec="seconds")[:-6]
 
 
+@lru_cache(maxsize=1_024)  # the events that one input brings bear one time, and deadlines come back
 def from_rfc3339(text: str) -> int:
     """Milliseconds since 1970 of an RFC 3339 time; a time without zone counts as UTC."""
     moment = datetime.fromisoformat(text)

@@ -1,49 +1,86 @@
-"""`dataclasses.replace` for frozen dataclasses with slots that have fields and nothing else, only faster.
+"""Frozen dataclasses with slots, made and copied as fast as open ones.
 
-Each event copies the session, its run and a task: a tenth of the time of a decision, before.
+Each event copies the session, its run and a task, and a frozen class assigns every field through a call. What
+is here assigns the fields of an open class with the same slots, which the interpreter does faster than any
+call; its object becomes a state once it is given that class. Written out as `dataclasses` writes `__init__`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 S = TypeVar("S")
+P = ParamSpec("P")
+
+_COPIERS: dict[tuple[Any, ...], Callable[..., Any]] = {}
+"""By class and fields, as many as there are places in the code that copy."""
+
+
+def maker(kind: Callable[P, S]) -> Callable[P, S]:
+    """What makes objects of a class as calling it does, in a fifth of the time."""
+    known = _fields(kind)
+    makes = [name for name, each in known.items() if each.default_factory is not MISSING]
+    scope = {f"_{name}": each.default for name, each in known.items()}
+    scope |= {f"_{name}": known[name].default_factory for name in makes}
+    signature = ", ".join(
+        name if scope[f"_{name}"] is MISSING else f"{name}=" + ("_missing" if name in makes else f"_{name}")
+        for name in known
+    )
+    lines = [f"if {name} is _missing: {name} = _{name}()" for name in makes]
+    return _written(kind, signature, lines, {name: name for name in known}, scope)
+
+
+def replacer(kind: type[S], *names: str) -> Callable[..., S]:
+    """`replace` for exactly these fields, whose values are given in this order: in a third of its time.
+
+    Raises:
+        TypeError: a field that the class does not have.
+    """
+    known = _fields(kind)
+    for name in names:
+        if name not in known:
+            raise TypeError(f"{kind.__name__} has no {name}")
+    values = {name: name if name in names else f"_state.{name}" for name in known}
+    return _written(kind, ", ".join(("_state", *names)), [], values, {})
+
+
+def _written(
+    kind: Any, signature: str, lines: Iterable[str], values: Mapping[str, str], scope: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """A function of this signature that gives an object of the class with these values; no field begins
+    with an underscore, so that none is called as what the function needs itself."""
+    body = [*lines, "_copy = _new()", *(f"_copy.{name} = {value}" for name, value in values.items())]
+    source = "\n    ".join((f"def made({signature}):", *body, "_copy.__class__ = _kind", "return _copy"))
+    namespace: dict[str, Any] = {**scope, "_new": _opened(kind), "_kind": kind, "_missing": MISSING}
+    exec(source, namespace)  # of nothing but the names of our own fields
+    made: Callable[..., Any] = namespace["made"]
+    return made
 
 
 @cache
-def _opener(kind: Any) -> Callable[[Any], Any]:
-    """What copies a state of this class to an open one: it has the same slots, and they can be written.
+def _opened(kind: Any) -> Callable[[], Any]:
+    """A class with the same slots, which can be written."""
+    return type(kind.__name__, (), {"__slots__": tuple(_fields(kind))})
 
-    Written out as `dataclasses` writes `__init__`, but with plain assignments, which the interpreter makes
-    faster than any call: of a frozen class `__setattr__` stands in their way. An open copy becomes a state
-    once it is given that class.
-    """
-    fields = tuple(kind.__dataclass_fields__)
-    lines = [f"    copy.{name} = state.{name}" for name in fields]
-    source = ["def opened(state):", "    copy = new()", *lines, "    return copy"]
-    scope: dict[str, Any] = {"new": type(kind.__name__, (), {"__slots__": fields})}
-    exec("\n".join(source), scope)  # of nothing but the names of our own fields
-    opened: Callable[[Any], Any] = scope["opened"]
-    return opened
+
+def _fields(kind: Any) -> dict[str, Field[Any]]:
+    fields: dict[str, Field[Any]] = kind.__dataclass_fields__
+    return fields
 
 
 def _copied(state: S, /, **changes: Any) -> S:
-    """The state with other values in some fields.
+    """The state with other values in some fields: `dataclasses.replace`, only faster.
 
     Raises:
         TypeError: a field that it does not have.
     """
-    kind: Any = type(state)
-    copy = _opener(kind)(state)
-    try:
-        for name, value in changes.items():
-            setattr(copy, name, value)
-    except AttributeError:
-        raise TypeError(f"{kind.__name__} has no {name}") from None
-    copy.__class__ = kind
-    copied: S = copy
+    copier = _COPIERS.get((state.__class__, *changes))
+    if copier is None:
+        copier = _COPIERS[state.__class__, *changes] = replacer(type(state), *changes)
+    copied: S = copier(state, **changes)
     return copied
 
 
@@ -53,4 +90,4 @@ else:
     replace = _copied
 
 
-__all__ = ["replace"]
+__all__ = ["maker", "replace", "replacer"]

@@ -65,11 +65,11 @@ def foreseen_key(run_id: str, task_id: str) -> str:
 def _element(run: Run) -> Element | None:
     """None where nothing can be learned of a run: it had no task, or is of no capability."""
     assert run.graph is not None
-    nodes = list(run.graph.nodes.values())
-    name = nodes[0].tool if len(nodes) == 1 else run.capability_id
-    if not nodes or not name:
+    tools = run.graph.tools()
+    name = next(iter(tools.values())) if len(tools) == 1 else run.capability_id
+    if not tools or not name:
         return None
-    completed = [(task_id, run.task(task_id).result) for task_id in run.path if task_id in run.graph.nodes]
+    completed = [(task_id, run.task(task_id).result) for task_id in run.path if task_id in tools]
     results = tuple((task_id, result) for task_id, result in completed if result is not None)
     return Element(name, run.payload, results[-RESULTS_MOST:])
 

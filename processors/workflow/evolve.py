@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pml.processors.speculation.touches import any_overlap
-from pml.processors.workflow.copying import replace
+from pml.processors.workflow.copying import maker, replace, replacer
 from pml.processors.workflow.elements import foreseen_key, with_foreseen, with_past
 from pml.processors.workflow.evolve_decisions import DECISIONS, ended_run, remembered
 from pml.processors.workflow.evolve_internal import INTERNALS, forgotten
@@ -21,6 +21,7 @@ from pml.processors.workflow.state import (
     Accounts,
     Approval,
     Call,
+    Counts,
     Foreseen,
     Inquiry,
     Plan,
@@ -38,9 +39,15 @@ from pml.schemas.times import from_rfc3339
 
 HOUR_MS = 3_600_000
 PACES_MAX = 64
+"""Tools whose time a session remembers for shadow mode, the newest."""
 CAUGHT_MAX = 500
 """Characters of an error's message that a program in the sandbox can read."""
-"""Tools whose time a session remembers for shadow mode, the newest."""
+# What nearly every event makes or changes.
+_new_run, _new_task, _new_call, _new_entry = maker(Run), maker(TaskState), maker(Call), maker(Speculation)
+_moved_on = replacer(Session, "seq", "last_offset", "last_event_ms", "speculations")
+_with_speculations = replacer(Session, "speculations")
+_with_accounts = replacer(Session, "accounts", "speculations")
+_with_counts = replacer(Run, "counts")
 _TRIED_ONCE = frozenset({"expired", "evicted"})
 _ENDS: dict[str, RunStatus] = {
     e.RunCompleted.TYPE: "completed",
@@ -73,22 +80,26 @@ def _following(session: Session | None, event: e.Event, time_ms: int) -> Session
         raise LogCorrupted(
             f"{event.id} at log offset {event.offset} follows seq {session.seq}; the log has a gap"
         )
-    kept = {
+    kept = _unexpired(session.speculations, time_ms)
+    return _moved_on(session, event.seq, event.offset, time_ms, kept)
+
+
+def _unexpired(speculations: Mapping[str, Speculation], time_ms: int) -> Mapping[str, Speculation]:
+    """Those that may still be used; most of the time that is all of them."""
+    for item in speculations.values():
+        if item.served and item.expires_ms <= time_ms:
+            break
+    else:
+        return speculations
+    return {
         call_id: item
-        for call_id, item in session.speculations.items()
+        for call_id, item in speculations.items()
         if not (item.served and item.expires_ms <= time_ms)
     }
-    return replace(
-        session,
-        seq=event.seq,
-        last_offset=event.offset,
-        last_event_ms=time_ms,
-        speculations=kept,
-    )
 
 
 def _run_started(session: Session, event: e.Event, data: e.RunStarted) -> Session:
-    run = Run(
+    run = _new_run(
         run_id=event.run_id or "",
         status="running",
         payload=address_of(data.payload_ref),
@@ -133,7 +144,7 @@ def _branch_taken(session: Session, event: e.Event, data: e.BranchTaken) -> Sess
 def _task_started(session: Session, event: e.Event, data: e.TaskStarted) -> Session:
     run = _run(session, event)
     before = run.task(data.task_id)
-    task = TaskState(
+    task = _new_task(
         status="running",
         attempt=data.attempt,
         call=_call(event, data, session.last_event_ms),
@@ -174,11 +185,16 @@ def _task_completed(session: Session, event: e.Event, data: e.TaskCompleted) -> 
         approval=None,
         result=address_of(data.result_ref),
     )
-    hit = data.served_by in {"speculation", "joined"}
-    run = _count_hit(run, data) if hit else _count_miss(run, data)
+    counted = replace(run, counts=_counts(run.counts, data), path=(*run.path, data.task_id))
+    done = _with_task(session, counted, data.task_id, task)
     call = run.task(data.task_id).call
-    done = _with_task(session, replace(run, path=(*run.path, data.task_id)), data.task_id, task)
     return _with_fresh(done, run.run_id, data, call) if data.cached and call else done
+
+
+def _counts(counts: Counts, data: e.TaskCompleted) -> Counts:
+    if data.served_by in {"speculation", "joined"}:
+        return replace(counts, hits=counts.hits + 1, saved_ms=counts.saved_ms + data.saved_ms)
+    return _with_miss(counts, data)
 
 
 def _task_failed(session: Session, event: e.Event, data: e.TaskFailed) -> Session:
@@ -190,13 +206,13 @@ def _task_failed(session: Session, event: e.Event, data: e.TaskFailed) -> Sessio
         earlier = before.earlier if before.served_by == "call" else before.attempt
         waiting = replace(before, status="pending", retry_ms=retry_ms, earlier=earlier)
         return _with_task(session, run, data.task_id, waiting)
-    run = _count_miss(run, data)
-    first = run.first_failure or ("" if run.node(data.task_id).safe_to_fail else data.task_id)
+    assert run.graph is not None
+    first = run.first_failure or ("" if run.graph.tolerates(data.task_id) else data.task_id)
     error = (data.error.code, data.error.type, data.error.message[:CAUGHT_MAX]) if run.sandbox else None
     failed = replace(before, status="failed", attempt=data.attempt, call=None, approval=None, error=error)
-    return _with_task(
-        session, replace(run, first_failure=first, path=(*run.path, data.task_id)), data.task_id, failed
-    )
+    counts = _with_miss(run.counts, data)
+    counted = replace(run, counts=counts, first_failure=first, path=(*run.path, data.task_id))
+    return _with_task(session, counted, data.task_id, failed)
 
 
 def _task_unknown(session: Session, event: e.Event, data: e.TaskUnknown) -> Session:
@@ -242,7 +258,7 @@ def _task_skipped(session: Session, event: e.Event, data: e.TaskSkipped) -> Sess
 
 def _speculation_started(session: Session, event: e.Event, data: e.SpeculationStarted) -> Session:
     run = _run(session, event)
-    entry = Speculation(
+    entry = _new_entry(
         run_id=run.run_id,
         task_id=data.task_id,
         tool=data.tool,
@@ -253,7 +269,7 @@ def _speculation_started(session: Session, event: e.Event, data: e.SpeculationSt
         plan=address_of(data.plan) if data.plan else None,
     )
     accounts = replace(session.accounts, started=session.accounts.started + 1)
-    started = replace(session, accounts=accounts, speculations={**session.speculations, data.call_id: entry})
+    started = _with_accounts(session, accounts, {**session.speculations, data.call_id: entry})
     if data.plan is not None:
         return started
     return _with_task(
@@ -360,35 +376,30 @@ def _speculation_ready(session: Session, _: e.Event, data: e.SpeculationReady) -
         tool_ms=data.tool_ms,
         expires_ms=from_rfc3339(data.expires_at),
     )
-    return replace(session, speculations={**session.speculations, data.call_id: ready})
+    return _with_speculations(session, {**session.speculations, data.call_id: ready})
 
 
 def _speculation_ended(session: Session, event: e.Event, data: e.SpeculationEnded) -> Session:
     entry = session.speculations.get(data.call_id)
-    ended = replace(session, accounts=_accounted(session.accounts, data, session.last_event_ms))
+    accounts = _accounted(session.accounts, data, session.last_event_ms)
     if data.fate != "served":
-        ended = replace(ended, speculations=_without(session.speculations, data.call_id))
+        ended = _with_accounts(session, accounts, _without(session.speculations, data.call_id))
         # The run after which a call was predicted has told its counts already, and has no such task.
         return ended if data.kind == "prediction" else _count_waste(_bar(ended, event, data), event)
     if entry is None:
-        return ended
+        return replace(session, accounts=accounts)
     # A stale result, or one that has no room, was good for the task that had joined it, and for nobody else.
     served = _without(session.speculations, data.call_id)
     if entry.status == "ready":
         served = {**session.speculations, data.call_id: replace(entry, served=True)}
-    return replace(ended, speculations=served)
+    return _with_accounts(session, accounts, served)
 
 
-def _count_hit(run: Run, data: e.TaskCompleted) -> Run:
-    counts = replace(run.counts, hits=run.counts.hits + 1, saved_ms=run.counts.saved_ms + data.saved_ms)
-    return replace(run, counts=counts)
-
-
-def _count_miss(run: Run, data: e.TaskEnded) -> Run:
-    """A real call of a task that could have been served early, counted at its last attempt."""
+def _with_miss(counts: Counts, data: e.TaskEnded) -> Counts:
+    """A real call of a task that could have been served early is counted at its last attempt."""
     if not (data.speculable and data.served_by == "call" and data.call_id):
-        return run
-    return replace(run, counts=replace(run.counts, misses=run.counts.misses + 1))
+        return counts
+    return replace(counts, misses=counts.misses + 1)
 
 
 def _accounted(accounts: Accounts, data: e.SpeculationEnded, time_ms: int) -> Accounts:
@@ -417,7 +428,7 @@ def _bar(session: Session, event: e.Event, data: e.SpeculationEnded) -> Session:
 
 def _count_waste(session: Session, event: e.Event) -> Session:
     run = _run(session, event)
-    return _with_run(session, replace(run, counts=replace(run.counts, wasted=run.counts.wasted + 1)))
+    return _with_run(session, _with_counts(run, replace(run.counts, wasted=run.counts.wasted + 1)))
 
 
 def _replaces(session: Session, event: e.Event, data: e.TaskStarted) -> bool:
@@ -425,9 +436,9 @@ def _replaces(session: Session, event: e.Event, data: e.TaskStarted) -> bool:
     if data.served_by != "call" or data.effect == "write" or not data.cacheable:
         return False
     other = any(
-        entry.began_for(event.run_id or "") and entry.task_id == data.task_id and not entry.served
+        entry.began_for(event.run_id or "") and not entry.served
         for entry in session.speculations.values()
-        if entry.call.arguments_hash != data.arguments_hash
+        if entry.task_id == data.task_id and entry.call.arguments_hash != data.arguments_hash
     )
     return other and not any_overlap(data.touches, unsettled_touches(session))
 
@@ -459,7 +470,7 @@ def _crossed(session: Session, touches: tuple[str, ...]) -> Session:
 
 def _with_fresh(session: Session, run_id: str, data: e.TaskCompleted, call: Call) -> Session:
     """The result of a real call in the cache: as one that was used, so every use of it is a repeat."""
-    entry = Speculation(
+    entry = _new_entry(
         run_id=run_id,
         task_id=data.task_id,
         tool=data.tool,
@@ -474,7 +485,7 @@ def _with_fresh(session: Session, run_id: str, data: e.TaskCompleted, call: Call
         tool_ms=data.tool_ms,
         expires_ms=call.started_ms + call.ttl_ms,
     )
-    return replace(session, speculations={**session.speculations, call.call_id: entry})
+    return _with_speculations(session, {**session.speculations, call.call_id: entry})
 
 
 def _sources(session: Session, data: e.SpeculationStarted) -> tuple[Source, ...]:
@@ -524,7 +535,7 @@ def joined_calls(session: Session) -> frozenset[str]:
 
 
 def _call(event: e.Event, data: e.Started, time_ms: int) -> Call:
-    return Call(
+    return _new_call(
         call_id=data.call_id,
         started_seq=event.seq,
         started_ms=time_ms,

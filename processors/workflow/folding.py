@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from pml.processors.workflow.copying import replace
+from pml.processors.workflow.copying import replacer
 from pml.processors.workflow.inputs import Address
 from pml.processors.workflow.state import Internal, Run, Session, TaskState
 from pml.schemas import events as e
@@ -20,6 +20,9 @@ AWAITED = frozenset({ANALYSE_TOOL, INLINE_TOOL, MATCH_TOOL, STEP_TOOL})
 """The internal calls that bring a run its tasks."""
 
 V = TypeVar("V")
+
+_with_runs = replacer(Session, "runs")
+_with_tasks = replacer(Run, "tasks")
 
 
 def run_of(session: Session, event: e.Event) -> Run:
@@ -38,12 +41,12 @@ def run_of(session: Session, event: e.Event) -> Run:
 
 def with_run(session: Session, run: Run) -> Session:
     """The session with this run as it is now."""
-    return replace(session, runs={**session.runs, run.run_id: run})
+    return _with_runs(session, {**session.runs, run.run_id: run})
 
 
 def with_task(session: Session, run: Run, task_id: str, task: TaskState) -> Session:
     """The session with this task of a run as it is now."""
-    return with_run(session, replace(run, tasks={**run.tasks, task_id: task}))
+    return with_run(session, _with_tasks(run, {**run.tasks, task_id: task}))
 
 
 def awaited(session: Session, run_id: str) -> tuple[Internal, ...]:
@@ -55,7 +58,9 @@ def awaited(session: Session, run_id: str) -> tuple[Internal, ...]:
 
 def without(mapping: Mapping[str, V], key: str) -> dict[str, V]:
     """The mapping without one of its keys."""
-    return {name: value for name, value in mapping.items() if name != key}
+    rest = {**mapping}
+    rest.pop(key, None)
+    return rest
 
 
 def address_of(coordinate: Coordinate) -> Address:

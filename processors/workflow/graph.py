@@ -67,6 +67,14 @@ class Graph:
     options: Options = field(default_factory=Options)
     result: Argument | None = None
 
+    def tolerates(self, task_id: str) -> bool:
+        """Whether the failure of a task does not fail the run."""
+        return self.nodes[task_id].safe_to_fail
+
+    def tools(self) -> dict[str, str]:
+        """The tool of each task, in the order in which they are written down."""
+        return {name: node.tool for name, node in self.nodes.items()}
+
     def outcomes_of(self, decision_id: str) -> frozenset[str]:
         """The outcomes of a decision that have a branch of their own."""
         named = (condition for node in self.nodes.values() for condition in node.conditions)
@@ -117,7 +125,8 @@ class Graph:
 class Deferred(Graph):
     """The graph of a definition, built once somebody looks into it: who folds a long log seldom does.
 
-    Its fields are empty until then, and an empty one is what `__getattr__` is asked for.
+    Its fields are empty until then, and an empty one is what `__getattr__` is asked for. What the fold asks
+    the definition answers: to build a graph takes as long as to fold thirty events.
 
     Args:
         definition: the workflow, as the log keeps it.
@@ -141,6 +150,22 @@ class Deferred(Graph):
             object.__setattr__(self, each, getattr(graph, each))
         object.__setattr__(self, "_definition", None)
         return getattr(graph, name)
+
+    def tolerates(self, task_id: str) -> bool:
+        """Whether the failure of a task does not fail the run."""
+        if self._definition is None:
+            return super().tolerates(task_id)
+        return any(task["id"] == task_id and task.get("safe_to_fail") for task in self._written())
+
+    def tools(self) -> dict[str, str]:
+        """The tool of each task, in the order in which they are written down."""
+        if self._definition is None:
+            return super().tools()
+        return {task["id"]: task.get("tool") or "" for task in self._written()}
+
+    def _written(self) -> Sequence[Mapping[str, Any]]:
+        tasks: Sequence[Mapping[str, Any]] = self._definition.get("tasks", ())
+        return tasks
 
 
 def references_of(task: Task) -> frozenset[str]:

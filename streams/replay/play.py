@@ -60,15 +60,23 @@ class Folds:
     derived: DerivedReplay | None = None
     lessons: LessonsReplay | None = None
 
-    async def take(self, entry: LogEntry) -> None:
-        """Fold one event."""
+    def take(self, entry: LogEntry) -> bool:
+        """Fold one event; whether there are enough rows to `compare`."""
         self.sessions.fold(entry)
         if self.accounts is not None:
             self.accounts.fold(entry)
         if self.lessons is not None:
             self.lessons.fold(entry)
-        if self.rows is not None and self.rows.fold(entry):
-            await asyncio.to_thread(self.rows.compare, entry.partition)
+        return self.rows is not None and self.rows.fold(entry)
+
+    async def compare(self, partition: int) -> None:
+        """Compare the rows of a partition that were folded.
+
+        Raises:
+            StoreUnavailable, QueryError
+        """
+        assert self.rows is not None
+        await asyncio.to_thread(self.rows.compare, partition)
 
     async def finish(self, spans: Mapping[int, Sequence[int]]) -> list[Comparison]:
         """What came of it; `spans` are the first and last offset of each partition that was read."""
@@ -104,8 +112,8 @@ async def replay(source: Batches, folds: Folds, session: tuple[str, str] | None 
                     continue
                 if isinstance(entry, Unreadable):
                     log.differs(entry.place, "event", "an event", entry.reason)
-                elif _comes_next(report, log, entry):
-                    await _take(folds, log, entry)
+                elif _comes_next(report, log, entry) and _taken(folds, log, entry):
+                    await folds.compare(entry.partition)
     log.folded = log.compared = report.events
     report.comparisons += await folds.finish(report.offsets)
     return report
@@ -115,27 +123,33 @@ def _comes_next(report: ReplayReport, log: Comparison, entry: LogEntry) -> bool:
     """Count an event that lies behind those of its partition that were read; another one is a difference, and
     is not folded: a state made in another order proves nothing."""
     offset = entry.event.offset
-    first, last = report.offsets.get(entry.partition, (offset, -1))
+    span = report.offsets.get(entry.partition)
+    last = -1 if span is None else span[1]
     if offset <= last:
         log.differs(entry.place, "offset", f"one after {last}", str(offset))
         return False
     report.events += 1
-    report.offsets[entry.partition] = [first, offset]
+    if span is None:
+        report.offsets[entry.partition] = [offset, offset]
+    else:
+        span[1] = offset
     return True
 
 
-async def _take(folds: Folds, log: Comparison, entry: LogEntry) -> None:
-    """Fold one event; what somebody wrote into it that nothing can be made of is a difference.
+def _taken(folds: Folds, log: Comparison, entry: LogEntry) -> bool:
+    """Fold one event; what somebody wrote into it that nothing can be made of is a difference. Whether there
+    are enough rows to compare.
 
     Raises:
         PMLError: what it is compared with cannot be read.
     """
     try:
-        await folds.take(entry)
+        return folds.take(entry)
     except PMLError:
         raise
     except Exception as error:
         log.differs(entry.place, "event", FOLDABLE, type(error).__name__)
+        return False
 
 
 def merged(reports: Iterable[ReplayReport]) -> ReplayReport:

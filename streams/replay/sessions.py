@@ -84,11 +84,12 @@ class SessionsReplay:
         if event.id != derived:
             self.comparison.differs(entry.place, "id", derived, event.id)
         name = (entry.partition, event.tenant, event.session_id, event.epoch)
-        if name in self._lost or not (self._is_sure(event) or name in self._states):
+        before = self._states.get(name)
+        if before is None and (name in self._lost or not self._is_sure(event)):
             self._pass_over(name)
             return
         try:
-            session = evolve(self._states.get(name), event)
+            session = evolve(before, event)
         except LogCorrupted as error:
             self._lose(name)
             self.comparison.differs(entry.place, "seq", "the next", error.message)
@@ -164,9 +165,10 @@ class SessionsReplay:
             self.comparison.differs(entry.place, "definition", expected, found)
 
     def _keep(self, name: LifeName, session: Session) -> None:
-        self._states[name] = session
-        self._states.move_to_end(name)
-        if len(self._states) > self._kept:
+        states = self._states
+        states[name] = session
+        states.move_to_end(name)
+        if len(states) > self._kept:
             self._lose(next(iter(self._states)))
             self._forgotten += 1
 

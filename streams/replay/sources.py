@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, I
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -32,8 +32,7 @@ LINES_AT_ONCE = 1_000
 CLOCKS_APART_MS = 600_000
 
 
-@dataclass(frozen=True, slots=True)
-class LogEntry:
+class LogEntry(NamedTuple):
     """One counted event, where it lies, and its JSON object as the sink would read it."""
 
     partition: int

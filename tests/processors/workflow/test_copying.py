@@ -1,4 +1,4 @@
-"""`replace` does what that of dataclasses does."""
+"""`replace` does what that of dataclasses does, and `maker` what the class itself does."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pml.processors.workflow import state
-from pml.processors.workflow.copying import replace
-from pml.processors.workflow.state import Counts, TaskState
+from pml.processors.workflow.copying import maker, replace, replacer
+from pml.processors.workflow.state import Counts, Run, Session, TaskState
 
 STATES = [kind for kind in vars(state).values() if isinstance(kind, type) and dataclasses.is_dataclass(kind)]
 TASKS = st.builds(
@@ -53,3 +53,49 @@ def test_each_state_is_copied_field_by_field(kind: type) -> None:
         expected = ["new" if name == changed else f"old {name}" for name in names]
         assert [getattr(copy, name) for name in names] == expected
         assert getattr(original, changed) == f"old {changed}"
+
+
+@pytest.mark.parametrize("kind", STATES)
+def test_what_is_made_is_what_the_class_makes(kind: Any) -> None:
+    """With everything given, and with as little as the class takes."""
+    fields = dataclasses.fields(kind)
+    needed = {field.name: field.name for field in fields if _is_needed(field)}
+    make = maker(kind)
+    assert make(**needed) == kind(**needed)
+    assert type(make(**needed)) is kind
+    everything = [f"given {field.name}" for field in fields]
+    assert make(*everything) == kind(*everything)
+
+
+def _is_needed(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
+def test_what_is_made_shares_nothing_that_is_made_for_each() -> None:
+    make = maker(Session)
+    one, other = (make("local", "ses", 0, 0, 0, 0) for _ in range(2))
+    assert one.runs == other.runs == {}
+    assert one.runs is not other.runs
+
+
+def test_what_is_made_is_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        maker(Counts)().hits = 1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("given", [{}, {"run": 1}])
+def test_what_the_class_does_not_take_nobody_makes(given: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match="argument"):
+        maker(Run)(**given)
+
+
+def test_fields_are_replaced_in_the_order_that_was_named() -> None:
+    task = TaskState(attempt=3, earlier=1)
+    assert replacer(TaskState, "earlier", "status")(task, 2, "failed") == dataclasses.replace(
+        task, earlier=2, status="failed"
+    )
+
+
+def test_a_replacer_of_a_field_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(TypeError, match="Counts has no hit"):
+        replacer(Counts, "hits", "hit")

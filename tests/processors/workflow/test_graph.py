@@ -114,6 +114,30 @@ def test_a_deferred_graph_is_that_of_its_definition() -> None:
     assert deferred == Deferred(definition, {"a": (2, 0)}, 1) != Deferred(definition)
 
 
+@pytest.mark.parametrize("looked_into", [False, True])
+def test_a_deferred_graph_says_the_same_of_its_tasks_before_and_after_it_is_built(looked_into: bool) -> None:
+    tasks = [
+        {"id": "b", "tool": "files:x", "depends_on": ["a"], "safe_to_fail": True},
+        {"id": "a", "tool": "web:get"},
+        {"id": "c", "capability": "mend", "safe_to_fail": False},
+    ]
+    graph = build(Workflow.model_validate({"tasks": tasks}))
+    deferred = Deferred(Workflow.model_validate({"tasks": tasks}).model_dump(mode="json", exclude_none=True))
+    if looked_into:
+        assert deferred.nodes == graph.nodes
+    assert [*deferred.tools().items()] == [*graph.tools().items()]
+    assert [*graph.tools().items()] == [("b", "files:x"), ("a", "web:get"), ("c", "")]
+    assert [deferred.tolerates(name) for name in "bac"] == [graph.tolerates(name) for name in "bac"]
+    assert [graph.tolerates(name) for name in "bac"] == [True, False, False]
+
+
+def test_a_deferred_graph_answers_the_fold_without_being_built() -> None:
+    deferred = Deferred({"tasks": [{"id": "a", "tool": "no tool", "safe_to_fail": True}]})
+    assert deferred.tolerates("a")
+    assert deferred.tools() == {"a": "no tool"}
+    assert Deferred({}).tools() == {}
+
+
 def test_a_deferred_graph_is_built_once_and_not_before_somebody_looks() -> None:
     deferred = Deferred({"tasks": [{"id": "a", "tool": "no tool"}]})
     with pytest.raises(ValueError, match="written server:name"):

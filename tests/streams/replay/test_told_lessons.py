@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -122,7 +122,7 @@ async def test_more_lessons_than_are_kept_are_told_and_not_compared(monkeypatch:
 def event_at(offset: int) -> LogEntry:
     """An event that teaches nothing at that offset."""
     (entry,) = entries(events(task_started()))
-    return replace(entry, event=entry.event.model_copy(update={"offset": offset}))
+    return entry._replace(event=entry.event.model_copy(update={"offset": offset}))
 
 
 async def test_lessons_that_expire_before_they_are_learned_again_are_lost(
