@@ -165,6 +165,13 @@ class ToolTotals:
             account = self.fates[fate, reason] = FateTotals()
         return account
 
+    def kind(self, kind: str) -> KindTotals:
+        """The account of one kind, opened where there is none."""
+        account = self.kinds.get(kind)
+        if account is None:
+            account = self.kinds[kind] = KindTotals()
+        return account
+
 
 @dataclass(slots=True)
 class RunTotals:
@@ -198,10 +205,11 @@ class Totals:
             run.duration_ms += seen.duration_ms
             return
         tool = self.tool(seen.subject)
-        tool.eligible += bool(seen.early)
-        tool.speculated += seen.early == SPECULATED
+        if seen.early:
+            tool.eligible += 1
+            tool.speculated += seen.early == SPECULATED
         if seen.kind:
-            tool.kinds.setdefault(seen.kind, KindTotals()).see(seen)
+            tool.kind(seen.kind).see(seen)
         if seen.account == "started":
             tool.started += 1
         elif seen.account == "ended":

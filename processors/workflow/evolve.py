@@ -48,6 +48,14 @@ _moved_on = replacer(Session, "seq", "last_offset", "last_event_ms", "speculatio
 _with_speculations = replacer(Session, "speculations")
 _with_accounts = replacer(Session, "accounts", "speculations")
 _with_counts = replacer(Run, "counts")
+_with_layer = replacer(Run, "layer")
+_gone_on = replacer(Run, "tasks", "counts", "path")
+_completed = replacer(TaskState, "status", "call", "approval", "result")
+_begun_early = replacer(TaskState, "speculable", "speculated")
+_ready = replacer(Speculation, "status", "result", "result_hash", "result_bytes", "tool_ms", "expires_ms")
+_once_served = replacer(Speculation, "served")
+_with_started = replacer(Accounts, "started")
+_with_served = replacer(Accounts, "served")
 _TRIED_ONCE = frozenset({"expired", "evicted"})
 _ENDS: dict[str, RunStatus] = {
     e.RunCompleted.TYPE: "completed",
@@ -126,7 +134,7 @@ def _run_ended(session: Session, event: e.Event, data: e.RunEnded) -> Session:
 
 
 def _layer_released(session: Session, event: e.Event, data: e.LayerReleased) -> Session:
-    return _with_run(session, replace(_run(session, event), layer=data.layer))
+    return _with_run(session, _with_layer(_run(session, event), data.layer))
 
 
 def _branch_taken(session: Session, event: e.Event, data: e.BranchTaken) -> Session:
@@ -178,16 +186,13 @@ def _approval(before: TaskState, data: e.TaskStarted) -> Approval | None:
 
 def _task_completed(session: Session, event: e.Event, data: e.TaskCompleted) -> Session:
     run = _run(session, event)
-    task = replace(
-        run.task(data.task_id),
-        status="completed",
-        call=None,
-        approval=None,
-        result=address_of(data.result_ref),
+    before = run.task(data.task_id)
+    task = _completed(
+        before, status="completed", call=None, approval=None, result=address_of(data.result_ref)
     )
-    counted = replace(run, counts=_counts(run.counts, data), path=(*run.path, data.task_id))
-    done = _with_task(session, counted, data.task_id, task)
-    call = run.task(data.task_id).call
+    tasks, path = {**run.tasks, data.task_id: task}, (*run.path, data.task_id)
+    done = _with_run(session, _gone_on(run, tasks, _counts(run.counts, data), path))
+    call = before.call
     return _with_fresh(done, run.run_id, data, call) if data.cached and call else done
 
 
@@ -268,13 +273,12 @@ def _speculation_started(session: Session, event: e.Event, data: e.SpeculationSt
         sources=_sources(session, data),
         plan=address_of(data.plan) if data.plan else None,
     )
-    accounts = replace(session.accounts, started=session.accounts.started + 1)
+    accounts = _with_started(session.accounts, session.accounts.started + 1)
     started = _with_accounts(session, accounts, {**session.speculations, data.call_id: entry})
     if data.plan is not None:
         return started
-    return _with_task(
-        started, run, data.task_id, replace(run.task(data.task_id), speculable=True, speculated=True)
-    )
+    task = _begun_early(run.task(data.task_id), speculable=True, speculated=True)
+    return _with_task(started, run, data.task_id, task)
 
 
 def _speculation_unresolvable(session: Session, event: e.Event, data: e.SpeculationUnresolvable) -> Session:
@@ -367,7 +371,7 @@ def _speculation_ready(session: Session, _: e.Event, data: e.SpeculationReady) -
     entry = session.speculations.get(data.call_id)
     if entry is None:
         return session
-    ready = replace(
+    ready = _ready(
         entry,
         status="ready",
         result=address_of(data.result_ref),
@@ -391,7 +395,7 @@ def _speculation_ended(session: Session, event: e.Event, data: e.SpeculationEnde
     # A stale result, or one that has no room, was good for the task that had joined it, and for nobody else.
     served = _without(session.speculations, data.call_id)
     if entry.status == "ready":
-        served = {**session.speculations, data.call_id: replace(entry, served=True)}
+        served = {**session.speculations, data.call_id: _once_served(entry, served=True)}
     return _with_accounts(session, accounts, served)
 
 
@@ -404,7 +408,7 @@ def _with_miss(counts: Counts, data: e.TaskEnded) -> Counts:
 
 def _accounted(accounts: Accounts, data: e.SpeculationEnded, time_ms: int) -> Accounts:
     if data.fate == "served":
-        return replace(accounts, served=accounts.served + 1)
+        return _with_served(accounts, accounts.served + 1)
     hour = time_ms // HOUR_MS
     wasted = (accounts.wasted_ms if hour == accounts.waste_hour else 0.0) + data.tool_ms
     counted = replace(accounts, waste_hour=hour, wasted_ms=wasted)

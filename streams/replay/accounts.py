@@ -34,10 +34,11 @@ class AccountsReplay:
 
     def fold(self, entry: LogEntry) -> None:
         """One counted event, in the order of its partition."""
-        if entry.event.type not in OBSERVED or entry.event.offset > self._guards.get(entry.partition, -1):
+        event = entry.event
+        if event.type not in OBSERVED or event.offset > self._guards.get(entry.partition, -1):
             return
         self.comparison.folded += 1
-        seen = observe(entry.event.type, entry.fields["data"])
+        seen = observe(event.type, entry.fields["data"])
         if seen is not None:
             self._totals[entry.partition].add(seen)
 
