@@ -70,11 +70,11 @@ def evolve(session: Session | None, event: e.Event) -> Session:
     Raises:
         LogCorrupted: the event does not follow the one before it.
     """
-    time_ms = from_rfc3339(event.occurred_at)
-    current = _following(session, event, time_ms)
+    data = event.data
+    current = _following(session, event, from_rfc3339(event.occurred_at))
     handler = _HANDLERS.get(event.type)
-    folded = handler(current, event, event.data) if handler else current
-    return remembered(folded, event, event.data) if isinstance(event.data, e.Decided) else folded
+    folded = handler(current, event, data) if handler else current
+    return remembered(folded, event, data) if isinstance(data, e.Decided) else folded
 
 
 def _following(session: Session | None, event: e.Event, time_ms: int) -> Session:
@@ -84,12 +84,13 @@ def _following(session: Session | None, event: e.Event, time_ms: int) -> Session
                 f"{event.id} at log offset {event.offset} does not begin a session; the log has a gap"
             )
         return Session(event.tenant, event.session_id, event.epoch, 0, event.offset, time_ms)
-    if event.seq != session.seq + 1:
+    seq = event.seq
+    if seq != session.seq + 1:
         raise LogCorrupted(
             f"{event.id} at log offset {event.offset} follows seq {session.seq}; the log has a gap"
         )
     kept = _unexpired(session.speculations, time_ms)
-    return _moved_on(session, event.seq, event.offset, time_ms, kept)
+    return _moved_on(session, seq, event.offset, time_ms, kept)
 
 
 def _unexpired(speculations: Mapping[str, Speculation], time_ms: int) -> Mapping[str, Speculation]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from heapq import nsmallest
 
 from pml.processors.workflow import (
     Session,
@@ -35,8 +36,10 @@ from pml.streams.replay.sources import LogEntry
 STATES_KEPT = 10_000
 # Names of lives that are not folded on: each takes some 100 bytes.
 LOST_KEPT = 100_000
-LifeName = tuple[int, str, str, int]
-"""Partition, tenant, session and epoch: the key of its record takes longer to write."""
+# One in so many is pushed out at once: to find those used longest ago takes a look at all.
+PUSHED_OUT = 16
+LifeName = str
+"""The ids of its events without their number: tenant and session, which say the partition, and epoch."""
 
 
 class SessionsReplay:
@@ -44,7 +47,7 @@ class SessionsReplay:
 
     Args:
         live: control records and definitions of the live table by their keys.
-        states_kept: how many states are held at once; those used longest ago go first.
+        states_kept: how many states are held at most; those used longest ago go first.
         whole: whether the source begins with the log; else lives that began before it are passed over.
         begins: the first offset that the source has; lives that began before it are passed over.
         ends: where each partition of the log ended after the live records were read. Records of events from
@@ -68,7 +71,9 @@ class SessionsReplay:
         self._live = {key: value for key, value in live.items() if is_session(key)}
         self._definitions = {key: value for key, value in live.items() if is_definition(key)}
         self._kept = states_kept
-        self._states: OrderedDict[LifeName, Session] = OrderedDict()
+        self._states: dict[LifeName, Session] = {}
+        # How many events were folded when a state was used last: half as dear as an ordered dictionary.
+        self._used: dict[LifeName, int] = {}
         self._lost: OrderedDict[LifeName, None] = OrderedDict()
         # Of a life that is not known any more, another event than its first says nothing.
         self._sure = whole
@@ -78,12 +83,13 @@ class SessionsReplay:
     def fold(self, entry: LogEntry) -> None:
         """One counted event, in order; a gap in `seq` or an id that is not its own is a difference."""
         event = entry.event
-        if not event.session_id:
+        session_id = event.session_id
+        if not session_id:
             return
-        derived = event_id(event.tenant, event.session_id, event.epoch, event.seq)
+        derived = event_id(event.tenant, session_id, event.epoch, event.seq)
         if event.id != derived:
             self.comparison.differs(entry.place, "id", derived, event.id)
-        name = (entry.partition, event.tenant, event.session_id, event.epoch)
+        name = derived.rpartition(":")[0]
         before = self._states.get(name)
         if before is None and (name in self._lost or not self._is_sure(event)):
             self._pass_over(name)
@@ -165,12 +171,15 @@ class SessionsReplay:
             self.comparison.differs(entry.place, "definition", expected, found)
 
     def _keep(self, name: LifeName, session: Session) -> None:
-        states = self._states
-        states[name] = session
-        states.move_to_end(name)
-        if len(states) > self._kept:
-            self._lose(next(iter(self._states)))
-            self._forgotten += 1
+        self._states[name] = session
+        self._used[name] = self.comparison.folded
+        if len(self._states) > self._kept:
+            self._push_out(max(1, self._kept // PUSHED_OUT))
+
+    def _push_out(self, count: int) -> None:
+        for name in nsmallest(count, self._used, key=self._used.__getitem__):
+            self._lose(name)
+        self._forgotten += count
 
     def _pass_over(self, name: LifeName) -> None:
         if name not in self._lost:
@@ -179,6 +188,7 @@ class SessionsReplay:
 
     def _lose(self, name: LifeName) -> None:
         self._states.pop(name, None)
+        self._used.pop(name, None)
         self._lost[name] = None
         if len(self._lost) > LOST_KEPT:
             self._lost.popitem(last=False)

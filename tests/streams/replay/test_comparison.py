@@ -228,6 +228,24 @@ def test_states_that_find_no_room_are_told() -> None:
     assert replay.comparison.notes == ["1 states found no room and were not folded on"]
 
 
+def test_the_states_that_were_used_longest_ago_go_first() -> None:
+    lives = {
+        name: entries([event.model_copy(update={"session_id": name}) for event in events(*RUN)])
+        for name in ("a", "b", "c")
+    }
+    replay = SessionsReplay({}, states_kept=2)
+    for name in ("a", "b", "a", "c", "a"):  # the third finds no room, and `b` was used longest ago
+        replay.fold(lives[name].pop(0))
+    folded = replay.comparison.folded
+    replay.fold(lives["b"].pop(0))
+    assert (folded, replay.comparison.folded) == (5, 5)
+    replay.fold(lives["a"].pop(0))
+    replay.fold(lives["c"].pop(0))
+    replay.finish()
+    assert replay.comparison.folded == 7
+    assert replay.comparison.notes == ["1 states found no room and were not folded on"]
+
+
 def accounts(guard: int) -> bytes:
     totals = Totals()
     for event in events(*RUN, speculation_ended()):
