@@ -212,8 +212,7 @@ def _task_failed(session: Session, event: e.Event, data: e.TaskFailed) -> Sessio
         earlier = before.earlier if before.served_by == "call" else before.attempt
         waiting = replace(before, status="pending", retry_ms=retry_ms, earlier=earlier)
         return _with_task(session, run, data.task_id, waiting)
-    assert run.graph is not None
-    first = run.first_failure or ("" if run.graph.tolerates(data.task_id) else data.task_id)
+    first = run.first_failure or ("" if run.tolerates(data.task_id) else data.task_id)
     error = (data.error.code, data.error.type, data.error.message[:CAUGHT_MAX]) if run.sandbox else None
     failed = replace(before, status="failed", attempt=data.attempt, call=None, approval=None, error=error)
     counts = _with_miss(run.counts, data)

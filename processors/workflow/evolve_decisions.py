@@ -134,7 +134,7 @@ def _task_resolved(session: Session, event: e.Event, data: e.TaskResolved) -> Se
     else:
         task = before
     changed = replace(run, tasks={**run.tasks, data.task_id: task})
-    if task.status == "failed" and not run.node(data.task_id).safe_to_fail:
+    if task.status == "failed" and not run.tolerates(data.task_id):
         changed = replace(changed, first_failure=run.first_failure or data.task_id)
     settled = replace(
         session,

@@ -364,6 +364,11 @@ class Run:
         """How far a task is."""
         return self.tasks.get(task_id, PENDING)
 
+    def tolerates(self, task_id: str) -> bool:
+        """Whether the failure of a task of a live run does not fail the run."""
+        assert self.graph is not None
+        return self.graph.tolerates(task_id)
+
     def node(self, task_id: str) -> Node:
         """The definition of a task of a live run."""
         assert self.graph is not None

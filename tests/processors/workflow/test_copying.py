@@ -71,6 +71,25 @@ def _is_needed(field: dataclasses.Field[Any]) -> bool:
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Awkward:
+    """Fields with the names that what is written out for them might use itself."""
+
+    kind: str = "kind"
+    new: int = 1
+    copy: list[int] = dataclasses.field(default_factory=list)
+    state: int = 2
+    missing: int = 3
+    made: int = 4
+
+
+def test_no_name_of_a_field_is_in_the_way() -> None:
+    assert maker(Awkward)() == Awkward()
+    assert maker(Awkward)(new=5, copy=[6]) == Awkward(new=5, copy=[6])
+    assert replacer(Awkward, "state", "copy")(Awkward(), 7, [8]) == Awkward(state=7, copy=[8])
+    assert replace(Awkward(), kind="other", made=9) == Awkward(kind="other", made=9)
+
+
 def test_what_is_made_shares_nothing_that_is_made_for_each() -> None:
     make = maker(Session)
     one, other = (make("local", "ses", 0, 0, 0, 0) for _ in range(2))
