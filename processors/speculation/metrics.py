@@ -253,7 +253,7 @@ def _merge_tool(into: ToolTotals, tool: ToolTotals) -> None:
     for outcome, count in tool.verified.items():
         into.verified[outcome] = into.verified.get(outcome, 0) + count
     for kind, account_of_kind in tool.kinds.items():
-        into.kinds.setdefault(kind, KindTotals()).add(account_of_kind)
+        into.kind(kind).add(account_of_kind)
 
 
 @dataclass(frozen=True, slots=True)

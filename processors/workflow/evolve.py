@@ -42,12 +42,11 @@ PACES_MAX = 64
 """Tools whose time a session remembers for shadow mode, the newest."""
 CAUGHT_MAX = 500
 """Characters of an error's message that a program in the sandbox can read."""
-# What nearly every event makes or changes.
-_new_run, _new_task, _new_call, _new_entry = maker(Run), maker(TaskState), maker(Call), maker(Speculation)
+# What the most frequent events make or change.
+_new_task, _new_call, _new_entry = maker(TaskState), maker(Call), maker(Speculation)
 _moved_on = replacer(Session, "seq", "last_offset", "last_event_ms", "speculations")
 _with_speculations = replacer(Session, "speculations")
 _with_accounts = replacer(Session, "accounts", "speculations")
-_with_counts = replacer(Run, "counts")
 _with_layer = replacer(Run, "layer")
 _gone_on = replacer(Run, "tasks", "counts", "path")
 _completed = replacer(TaskState, "status", "call", "approval", "result")
@@ -108,7 +107,7 @@ def _unexpired(speculations: Mapping[str, Speculation], time_ms: int) -> Mapping
 
 
 def _run_started(session: Session, event: e.Event, data: e.RunStarted) -> Session:
-    run = _new_run(
+    run = Run(
         run_id=event.run_id or "",
         status="running",
         payload=address_of(data.payload_ref),
@@ -432,7 +431,7 @@ def _bar(session: Session, event: e.Event, data: e.SpeculationEnded) -> Session:
 
 def _count_waste(session: Session, event: e.Event) -> Session:
     run = _run(session, event)
-    return _with_run(session, _with_counts(run, replace(run.counts, wasted=run.counts.wasted + 1)))
+    return _with_run(session, replace(run, counts=replace(run.counts, wasted=run.counts.wasted + 1)))
 
 
 def _replaces(session: Session, event: e.Event, data: e.TaskStarted) -> bool:

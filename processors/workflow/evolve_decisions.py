@@ -66,12 +66,10 @@ def _bounded(session: Session, but: str) -> Session:
 
 def failures(run: Run) -> tuple[str, ...]:
     """The tasks whose failure fails the run."""
-    assert run.graph is not None
-    nodes = run.graph.nodes
     return tuple(
         name
         for name, task in run.tasks.items()
-        if task.status == "unknown" or (task.status == "failed" and not nodes[name].safe_to_fail)
+        if task.status == "unknown" or (task.status == "failed" and not run.tolerates(name))
     )
 
 

@@ -113,7 +113,7 @@ async def replay(source: Batches, folds: Folds, session: tuple[str, str] | None 
                 if isinstance(entry, Unreadable):
                     log.differs(entry.place, "event", "an event", entry.reason)
                 elif _comes_next(report, log, entry) and _taken(folds, log, entry):
-                    await folds.compare(entry.partition)
+                    await _compared(folds, log, entry)
     log.folded = log.compared = report.events
     report.comparisons += await folds.finish(report.offsets)
     return report
@@ -145,11 +145,27 @@ def _taken(folds: Folds, log: Comparison, entry: LogEntry) -> bool:
     """
     try:
         return folds.take(entry)
-    except PMLError:
-        raise
     except Exception as error:
-        log.differs(entry.place, "event", FOLDABLE, type(error).__name__)
+        _differs(log, entry, error)
         return False
+
+
+async def _compared(folds: Folds, log: Comparison, entry: LogEntry) -> None:
+    """Compare the rows up to this event; what nothing can be made of is a difference here too.
+
+    Raises:
+        PMLError: what they are compared with cannot be read.
+    """
+    try:
+        await folds.compare(entry.partition)
+    except Exception as error:
+        _differs(log, entry, error)
+
+
+def _differs(log: Comparison, entry: LogEntry, error: Exception) -> None:
+    if isinstance(error, PMLError):
+        raise error
+    log.differs(entry.place, "event", FOLDABLE, type(error).__name__)
 
 
 def merged(reports: Iterable[ReplayReport]) -> ReplayReport:

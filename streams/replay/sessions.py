@@ -72,7 +72,7 @@ class SessionsReplay:
         self._definitions = {key: value for key, value in live.items() if is_definition(key)}
         self._kept = states_kept
         self._states: dict[LifeName, Session] = {}
-        # How many events were folded when a state was used last: half as dear as an ordered dictionary.
+        # How many events were folded when a state was used last: nothing is moved at each event.
         self._used: dict[LifeName, int] = {}
         self._lost: OrderedDict[LifeName, None] = OrderedDict()
         # Of a life that is not known any more, another event than its first says nothing.

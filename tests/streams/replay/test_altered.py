@@ -11,6 +11,7 @@ import pytest
 from pml.clickhouse.expiry import NEVER
 from pml.clickhouse.rows import EVENT_COLUMNS, event_row
 from pml.schemas.codec import encode
+from pml.schemas.errors import StoreUnavailable
 from pml.schemas.events import Event
 from pml.schemas.identifiers import event_id, session_key
 from pml.streams.connection import partition_for
@@ -18,7 +19,7 @@ from pml.streams.replay.play import Folds, ReplayReport, replay
 from pml.streams.replay.report import Difference
 from pml.streams.replay.rows import RowsReplay
 from pml.streams.replay.sessions import SessionsReplay
-from pml.streams.replay.sources import Unreadable, read_file, stored_entry, within
+from pml.streams.replay.sources import LogEntry, Unreadable, read_file, stored_entry, within
 from tests.streams.replay.test_comparison import PARTITION, RUN, events
 
 OFFSET = EVENT_COLUMNS.index("log_offset")
@@ -138,3 +139,32 @@ async def test_a_time_that_cannot_be_read_ends_no_stretch() -> None:
     read[2]["occurred_at"] = "X"
     report = await replayed(read, since_ms=0)
     assert first_of(report).offset == read[2]["offset"]
+
+
+class OneRowShort(RowsReplay):
+    """Asks at every event, and is answered what nothing can be made of, or that nobody answers."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(lambda *_: [], {}, lambda: NEVER)
+        self.error: Exception | None = error
+
+    def fold(self, entry: LogEntry) -> bool:
+        return super().fold(entry) or True
+
+    def compare(self, partition: int) -> None:
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+
+
+async def test_rows_that_nothing_can_be_made_of_are_named_and_the_replay_goes_on() -> None:
+    folds = Folds(SessionsReplay({}), rows=OneRowShort(ValueError("no row")))
+    report = await replay(read_file(map(orjson.dumps, lines())), folds)
+    assert report.events == 2 * len(RUN)
+    assert (first_of(report).projection, first_of(report).found) == ("log", "ValueError")
+
+
+async def test_a_store_that_is_away_ends_the_replay() -> None:
+    folds = Folds(SessionsReplay({}), rows=OneRowShort(StoreUnavailable("no store")))
+    with pytest.raises(StoreUnavailable, match="no store"):
+        await replay(read_file(map(orjson.dumps, lines())), folds)

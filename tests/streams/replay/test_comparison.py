@@ -246,6 +246,16 @@ def test_the_states_that_were_used_longest_ago_go_first() -> None:
     assert replay.comparison.notes == ["1 states found no room and were not folded on"]
 
 
+def test_of_many_states_a_few_are_pushed_out_at_once() -> None:
+    replay = SessionsReplay({}, states_kept=32)
+    for number in range(34):
+        begun = [events(*RUN)[0].model_copy(update={"session_id": f"ses_{number}"})]
+        replay.fold(entries(begun)[0])
+    replay.finish()
+    assert replay.comparison.folded == 34
+    assert replay.comparison.notes == ["2 states found no room and were not folded on"]
+
+
 def accounts(guard: int) -> bytes:
     totals = Totals()
     for event in events(*RUN, speculation_ended()):
