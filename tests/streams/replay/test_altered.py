@@ -141,7 +141,7 @@ async def test_a_time_that_cannot_be_read_ends_no_stretch() -> None:
     assert first_of(report).offset == read[2]["offset"]
 
 
-class OneRowShort(RowsReplay):
+class FailingOnce(RowsReplay):
     """Asks at every event, and is answered what nothing can be made of, or that nobody answers."""
 
     def __init__(self, error: Exception) -> None:
@@ -158,13 +158,13 @@ class OneRowShort(RowsReplay):
 
 
 async def test_rows_that_nothing_can_be_made_of_are_named_and_the_replay_goes_on() -> None:
-    folds = Folds(SessionsReplay({}), rows=OneRowShort(ValueError("no row")))
+    folds = Folds(SessionsReplay({}), rows=FailingOnce(ValueError("no row")))
     report = await replay(read_file(map(orjson.dumps, lines())), folds)
     assert report.events == 2 * len(RUN)
     assert (first_of(report).projection, first_of(report).found) == ("log", "ValueError")
 
 
 async def test_a_store_that_is_away_ends_the_replay() -> None:
-    folds = Folds(SessionsReplay({}), rows=OneRowShort(StoreUnavailable("no store")))
+    folds = Folds(SessionsReplay({}), rows=FailingOnce(StoreUnavailable("no store")))
     with pytest.raises(StoreUnavailable, match="no store"):
         await replay(read_file(map(orjson.dumps, lines())), folds)
