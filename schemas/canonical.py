@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 
@@ -16,6 +17,10 @@ KEY_BYTES_MAX = 64
 # What orjson writes at most, and what a value may have that goes into records.
 DEPTH_MOST = 254
 NESTING_MAX = 200
+
+# Where a value is: the place of what holds it, and its key there; None is the whole.
+Place: TypeAlias = "tuple[Place, str | int] | None"
+_CONTAINERS = (dict, list, tuple)
 
 # Whatever orjson would quietly turn into JSON by itself is refused instead: only JSON has one spelling.
 _OPTIONS = (
@@ -47,7 +52,7 @@ def canonical_json(value: Any) -> bytes:
     except orjson.JSONEncodeError as error:
         raise NotJson(f"This is not a JSON value: {error}. Convert it before it is sent.") from error
     if orjson.loads(data) != value:
-        _refuse_foreign(value, "$")
+        _refuse_foreign(value)
     return data
 
 
@@ -67,18 +72,55 @@ def is_too_deep(value: Any) -> bool:
     return False
 
 
-def _refuse_foreign(value: Any, path: str) -> None:
+def refuse_not_finite(value: Any) -> None:
+    """Name the first number that orjson would write as null.
+
+    Raises:
+        NotJson: NaN or an infinity is in it.
+    """
+    for place, item in _leaves(value):
+        if isinstance(item, float) and not math.isfinite(item):
+            path = _path(place)
+            raise NotJson(f"{path} is {item}, which JSON cannot carry. Use null or text.", path=path)
+
+
+def _refuse_foreign(value: Any) -> None:
     """Name the item that did not survive a round trip; tuples alone are fine."""
-    if isinstance(value, dict):
-        for name, item in value.items():
-            _refuse_foreign(item, f"{path}.{name}")
-    elif isinstance(value, (list, tuple)):
-        for index, item in enumerate(value):
-            _refuse_foreign(item, f"{path}[{index}]")
-    elif isinstance(value, float) and not math.isfinite(value):
-        raise NotJson(f"{path} is {value}, which JSON cannot carry. Use null or text.", path=path)
-    elif not (value is None or type(value) in (str, int, float, bool)):
-        raise NotJson(f"{path} is a {type(value).__name__}, which JSON does not have.", path=path)
+    refuse_not_finite(value)
+    for place, item in _leaves(value):
+        if not (item is None or type(item) in (str, int, float, bool)):
+            path = _path(place)
+            raise NotJson(f"{path} is a {type(item).__name__}, which JSON does not have.", path=path)
+
+
+def _leaves(value: Any) -> Iterator[tuple[Place, Any]]:
+    """Every leaf of a value, in order, with its place."""
+    if not isinstance(value, _CONTAINERS):
+        yield None, value
+        return
+    waiting: list[tuple[Place, Iterator[tuple[Any, Any]]]] = [(None, _parts(value))]
+    while waiting:
+        place, parts = waiting[-1]
+        for key, item in parts:
+            if isinstance(item, _CONTAINERS):
+                waiting.append(((place, key), _parts(item)))
+                break
+            yield (place, key), item
+        else:
+            waiting.pop()
+
+
+def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
+    return iter(value.items() if isinstance(value, dict) else enumerate(value))
+
+
+def _path(place: Place) -> str:
+    """A place as people write it, such as `$.tasks[0].id`: only what is told is worth writing out."""
+    parts: list[str] = []
+    while place is not None:
+        place, key = place
+        parts.append(f"[{key}]" if isinstance(key, int) else f".{key}")
+    return "".join(["$", *reversed(parts)])
 
 
 def value_hash(value: Any, key: bytes) -> str:

@@ -9,6 +9,7 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from pml.schemas.calls import CALLS, CLAIMS, OUTCOMES, CallClaim, CallEnded, CallRecord
+from pml.schemas.canonical import NotJson, refuse_not_finite
 from pml.schemas.catalog import CATALOG, CatalogData, CatalogRecord
 from pml.schemas.commands import COMMANDS, Command, CommandData
 from pml.schemas.errors import UndecodableRecord, UnknownMessage
@@ -23,9 +24,32 @@ UPCASTERS: dict[tuple[str, int], Upcaster] = {}
 """From (type, version) to the same message one version later; they run one after the other."""
 
 
+_NO_VALUE = (
+    "the command has a value that JSON does not have: bytes, a number beyond 64 bits, a key that is no text, "
+    "text that is no Unicode, or more levels than records have; write it as text"
+)
+
+
 def encode(message: BaseModel) -> bytes:
     """The bytes of any message; absent fields are left out."""
     return orjson.dumps(message.model_dump(exclude_none=True))
+
+
+def encode_command(command: Command) -> bytes:
+    """The bytes of a command, which `decode_command` reads; times and what else has a text are texts in it.
+
+    Raises:
+        NotJson: it has a value that JSON does not have, or nests deeper than records do.
+    """
+    try:
+        fields = command.model_dump(exclude_none=True, warnings="error")
+        data = orjson.dumps(fields)
+        orjson.dumps(orjson.loads(data))  # tuples are no levels until they are lists
+    except (TypeError, ValueError, RecursionError):  # orjson's, and pydantic's of bytes and of circles
+        raise NotJson(_NO_VALUE) from None
+    if b"null" in data:
+        refuse_not_finite(fields)
+    return data
 
 
 class Envelope(NamedTuple):

@@ -39,6 +39,12 @@ class ConfigurationError(PMLError):
     code = "CONFIGURATION"
 
 
+class UsageError(ConfigurationError):
+    """An option or an argument of a command is wrong."""
+
+    code = "USAGE"
+
+
 class SourceError(PMLError):
     """Code that is not of its language; `details` has the line and the column, both from 1."""
 

@@ -24,7 +24,8 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import MessageSizeTooLargeError, UnknownTopicOrPartitionError
 from pydantic import ValidationError
 
-from pml.schemas.codec import encode, explain
+from pml.schemas.canonical import NotJson
+from pml.schemas.codec import encode_command, explain
 from pml.schemas.commands import Code, Command, CommandData, RunScore, RunStart
 from pml.schemas.errors import Refused, UndecodableRecord, WaitedTooLong, WorkflowInvalid
 from pml.schemas.events import CommandRejected, Event, RunStarted
@@ -208,11 +209,12 @@ class IntentProducer:
         """Send any command and wait until all replicas have it.
 
         Raises:
-            WorkflowInvalid: the record is larger than the topic takes (code TOO_LARGE).
+            WorkflowInvalid: the record is larger than the topic takes (code TOO_LARGE), or has a value that
+                JSON does not have.
             BrokerUnavailable: Kafka did not take it.
             TopicMismatch: the broker has no topic for commands.
         """
-        key, value = session_key(command.tenant, command.session_id), encode(command)
+        key, value = session_key(command.tenant, command.session_id), _encoded(command)
         if len(value) > RECORD_BYTES_MAX - 1024:
             raise _too_large(len(value))
         try:
@@ -343,6 +345,13 @@ def rejection(data: CommandRejected) -> Refused:
     error = Refused(message, **details)
     error.code, error.retryable = code, bool(data.error.get("retryable"))
     return error
+
+
+def _encoded(command: Command) -> bytes:
+    try:
+        return encode_command(command)
+    except NotJson as error:
+        raise WorkflowInvalid("WORKFLOW_INVALID", error.message) from None
 
 
 def score_data(name: str, value: float | str | bool, **fields: Any) -> RunScore:

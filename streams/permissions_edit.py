@@ -11,6 +11,7 @@ import yaml
 from pml.schemas.errors import ConfigurationError
 from pml.streams.bridge.permissions_file import checked_permissions
 from pml.streams.local.stack import write_whole
+from pml.streams.yaml_text import NotYAML, read_yaml
 
 NEW_FILE = (
     "# What may run, and what may run early. A tool that is not named here asks a person first.\nversion: 1\n"
@@ -111,8 +112,8 @@ def _end(node: yaml.Node) -> int:
 
 def _parsed(path: Path, text: str) -> dict[str, Any]:
     try:
-        content = yaml.safe_load(text) or {}
-    except yaml.YAMLError:
+        content = read_yaml(text) or {}
+    except NotYAML:
         raise ConfigurationError(f"{path} is no valid YAML") from None
     checked_permissions(path, _without_empty(content))
     assert isinstance(content, dict)

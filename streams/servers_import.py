@@ -22,6 +22,7 @@ from pml.schemas.identifiers import INTERNAL_SERVER
 from pml.schemas.sanitiser import sanitise
 from pml.streams.bridge.server_specs import AnyServer, HttpServer, StdioServer
 from pml.streams.bridge.servers_file import FILE_MAX_BYTES
+from pml.streams.yaml_text import NotYAML, read_yaml
 
 NAME_MAX = 64
 # A value that needs no hiding: a switch, a number, a plain word, a path.
@@ -251,8 +252,8 @@ def _content(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise ConfigurationError(f"{path} is not UTF-8") from None
     try:
-        content = yaml.safe_load(_plain_json(text) if text.lstrip().startswith(("{", "/")) else text)
-    except (yaml.YAMLError, RecursionError):
+        content = read_yaml(_plain_json(text) if text.lstrip().startswith(("{", "/")) else text)
+    except NotYAML:
         raise ConfigurationError(f"{path} is neither JSON nor YAML") from None
     if not isinstance(content, dict):
         raise ConfigurationError(f"{path} must hold an object at its top")

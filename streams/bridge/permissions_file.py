@@ -10,6 +10,7 @@ import orjson
 from pydantic import ValidationError
 
 from pml.processors.workflow.verify_rule import flaws
+from pml.schemas.canonical import NotJson, canonical_json
 from pml.schemas.codec import explain
 from pml.schemas.errors import ConfigurationError
 from pml.schemas.permissions import PermissionFile
@@ -33,16 +34,28 @@ def checked_permissions(path: Path, content: Any) -> PermissionFile:
     """The permissions in what a file holds.
 
     Raises:
-        ConfigurationError: it has a wrong shape, or a rule that cannot be used.
+        ConfigurationError: it has a wrong shape, a value that no argument can be, or a rule that cannot
+            be used.
     """
     try:
         file = PermissionFile.model_validate(content)
     except ValidationError as error:
         raise ConfigurationError(f"{path}: {explain(error)}") from None
+    _check_values(path, file)
     wrong = next(flaws(file), None)
     if wrong is not None:
         raise ConfigurationError(f"{path}: {wrong}")
     return file
+
+
+def _check_values(path: Path, file: PermissionFile) -> None:
+    """Arguments are JSON: a date would be published as a text, NaN as null, bytes could not be at all."""
+    try:
+        canonical_json(file.model_dump())
+    except NotJson as error:
+        raise ConfigurationError(
+            f"{path} has a value that JSON does not have; write it as text: {error.message}"
+        ) from None
 
 
 def permissions_hash(file: PermissionFile) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import AliasChoices, ConfigDict, Field, ValidationError, field_validator
 
 from pml.schemas.base import Model
@@ -24,6 +23,7 @@ from pml.streams.bridge.server_specs import (
     ServerName,
     ServerSpec,
 )
+from pml.streams.yaml_text import NotYAML, read_yaml
 
 FILE_MAX_BYTES = 1024 * 1024
 _CREDENTIALS = frozenset({"headers", "oauth", "tenants"})
@@ -81,12 +81,12 @@ def load_yaml(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > FILE_MAX_BYTES:
             raise ConfigurationError(f"{path} is larger than {FILE_MAX_BYTES} bytes")
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = read_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigurationError(f"{path} is not UTF-8") from None
-    except (yaml.YAMLError, RecursionError) as error:
+    except NotYAML as error:
         raise ConfigurationError(f"{path} is no valid YAML{_where(error)}") from None
     if content is None:
         return {}
@@ -95,10 +95,9 @@ def load_yaml(path: Path) -> dict[str, Any]:
     return content
 
 
-def _where(error: Exception) -> str:
-    """Line and column only: the text of a YAML error quotes the file, and with it secrets."""
-    mark = getattr(error, "problem_mark", None)
-    return f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+def _where(error: NotYAML) -> str:
+    """Line and column only: what is wrong there may quote the file, and with it secrets."""
+    return "" if error.place is None else f" at line {error.place[0]}, column {error.place[1]}"
 
 
 def _fill(value: Any, environment: Mapping[str, str], path: Path, place: str) -> Any:

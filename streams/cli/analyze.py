@@ -79,20 +79,20 @@ def _asking(structure: Structure, file: Path | None) -> dict[str, str] | None:
 
 def _schemas(path: Path | None) -> dict[str, ToolSchemas]:
     """The schemas of tools, by `server:name`: a mapping, or a list whose entries have a `name`."""
-    import yaml
-
     from pml.schemas.errors import ConfigurationError
     from pml.streams.cli.workflow_file import read_text
+    from pml.streams.yaml_text import NotYAML, read_json_or_yaml
 
     if path is None:
         return {}
     try:
-        given = yaml.safe_load(read_text(str(path)))
-    except (yaml.YAMLError, RecursionError):
+        given = read_json_or_yaml(read_text(str(path)))
+    except NotYAML:
         raise ConfigurationError(f"{path} is neither YAML nor JSON") from None
     tools = given.get("tools", given) if isinstance(given, dict) else given
     if isinstance(tools, list):
-        tools = {item.get("name"): item for item in tools if isinstance(item, dict)}
+        named = [item for item in tools if isinstance(item, dict) and isinstance(item.get("name"), str)]
+        tools = {item["name"]: item for item in named}
     if not isinstance(tools, dict) or not all(isinstance(item, dict) for item in tools.values()):
         raise ConfigurationError(f"{path} is no mapping of tools to their `input_schema` and `output_schema`")
     return {str(name): _tool_schemas(item) for name, item in tools.items()}

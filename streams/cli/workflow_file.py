@@ -5,13 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
-import yaml
 
 from pml.schemas.errors import ConfigurationError
+from pml.streams.yaml_text import NotYAML, read_json_or_yaml
 
+if TYPE_CHECKING:
+    from pml.schemas.workflow import Workflow
+
+# What a plan may have: its name tells people what it is.
+PLAN = {"version", "name", "tasks", "decisions"}
 # What the commands topic takes is 10 MiB; a definition is 256 KB.
 FILE_BYTES_MAX = 10 * 1024 * 1024
 
@@ -24,27 +29,39 @@ def read_workflow(name: str) -> dict[str, Any]:
     """
     text = read_text(name)
     try:
-        workflow = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
+        workflow = read_json_or_yaml(text)
+    except NotYAML as error:
         raise ConfigurationError(f"{_named(name)} is neither YAML nor JSON{_place(error)}") from None
     if not isinstance(workflow, dict):
         raise ConfigurationError(f"{_named(name)} holds no workflow: it must be a mapping with `tasks`")
     return workflow
 
 
-def read_plan(name: str) -> tuple[Any, Any]:
+def read_plan(name: str) -> Workflow:
     """The tasks and decisions of a file for a run that goes on.
 
     Raises:
-        ConfigurationError: it is no workflow, or has a context or options, which are those of the run.
+        ConfigurationError: it cannot be read, or says more of the run (an intent, a context, options), which
+            has its own.
+        WorkflowInvalid: it is not in the shape of a workflow.
     """
-    workflow = read_workflow(name)
-    own = sorted({"context", "options"} & workflow.keys())
+    from pydantic import ValidationError
+
+    from pml.schemas.codec import explain
+    from pml.schemas.errors import WorkflowInvalid
+    from pml.schemas.workflow import Workflow
+
+    try:
+        plan = Workflow.model_validate(read_workflow(name))
+    except ValidationError as error:
+        wrong = f"{_named(name)} is no plan: {explain(error)}"
+        raise WorkflowInvalid("WORKFLOW_INVALID", wrong) from None
+    own = sorted(plan.model_fields_set - PLAN)
     if own:
         raise ConfigurationError(
             f"{_named(name)}: leave out {' and '.join(own)}; a plan has those of the run that it is for"
         )
-    return workflow.get("tasks", ()), workflow.get("decisions", ())
+    return plan
 
 
 def read_context(given: Iterable[str]) -> dict[str, Any]:
@@ -104,7 +121,8 @@ def _named(name: str) -> str:
     return "standard input" if name == "-" else name
 
 
-def _place(error: Exception) -> str:
-    mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None)
-    return f": line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else ""
+def _place(error: NotYAML) -> str:
+    if error.place is None:
+        return f": {error.problem}"
+    line, column = error.place
+    return f": line {line}, column {column}: {error.problem}"

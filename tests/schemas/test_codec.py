@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from hypothesis import strategies as st
 
 from pml.schemas import codec
 from pml.schemas.calls import CallEnded, ToolResult
+from pml.schemas.canonical import NotJson
 from pml.schemas.codec import (
     Envelope,
     decode_call,
@@ -23,6 +27,7 @@ from pml.schemas.codec import (
     decode_lesson,
     decode_outcome,
     encode,
+    encode_command,
     open_envelope,
     upcast,
 )
@@ -227,3 +232,75 @@ def test_an_envelope_can_be_opened_without_its_data() -> None:
     assert open_envelope(b'{"kind": "tool", "id": "x"}', "kind") == Envelope(
         "tool", 1, {"kind": "tool", "id": "x"}
     )
+
+
+SCALARS = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text() | st.binary()
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner) | st.tuples(inner) | st.dictionaries(st.text() | st.integers(0, 3), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+def command(context: Any, **more: Any) -> Command:
+    workflow = {"tasks": [{"id": "n1", "tool": "a:b"}], "context": {"value": context}, **more}
+    return Command(
+        type="run.start", command_id="c", session_id="s", data=RunStart.model_validate({"workflow": workflow})
+    )
+
+
+def as_json(value: Any) -> Any:
+    """The same as JSON says it: tuples are lists."""
+    if isinstance(value, dict):
+        return {name: as_json(item) for name, item in value.items()}
+    return [*map(as_json, value)] if isinstance(value, (list, tuple)) else value
+
+
+@given(VALUES)
+def test_a_command_is_read_as_it_was_written_or_is_not_written(value: Any) -> None:
+    with suppress(NotJson):
+        data = encode_command(command(value))
+        found = decode_command(data).data
+        assert isinstance(found, RunStart)
+        assert found.workflow is not None
+        assert found.workflow.context == {"value": as_json(value)}
+
+
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [
+        (math.nan, "value is nan"),
+        ([None, math.inf], "value[1] is inf"),
+        ({"a": (-math.inf,)}, "value.a[0] is -inf"),
+    ],
+)
+def test_a_number_that_is_none_is_not_written_and_its_place_is_told(value: Any, place: str) -> None:
+    with pytest.raises(NotJson, match=re.escape(f"$.data.workflow.context.{place}")):
+        encode_command(command(value))
+
+
+@pytest.mark.parametrize("value", [b"x", 2**64, {1: 2}])
+def test_what_json_does_not_have_is_not_written(value: Any) -> None:
+    with pytest.raises(NotJson, match="a value that JSON does not have"):
+        encode_command(command(value))
+
+
+def test_null_is_written() -> None:
+    assert b'"value":null' in encode_command(command(None))
+
+
+def of_levels(levels: int) -> Command:
+    result: Any = {"type": "literal", "value": 1}
+    for _ in range(levels):
+        result = {"type": "list_of", "items": [result]}
+    return command(1, result=result)
+
+
+@pytest.mark.parametrize("levels", [126, 200, 240, 253])
+def test_a_result_that_nobody_could_read_is_not_written(levels: int) -> None:
+    """Its lists are tuples, which orjson takes for no levels; pydantic warns of some 250."""
+    with pytest.raises(NotJson):
+        encode_command(of_levels(levels))
+    assert decode_command(encode_command(of_levels(100))) == of_levels(100)

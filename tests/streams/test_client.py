@@ -151,6 +151,34 @@ async def test_a_wrong_workflow_is_refused_at_the_door(
 
 
 @pytest.mark.parametrize(
+    "value",
+    [b"\xff", 2**64, "\ud83d", {1: "a"}, float, [{"x": (float("nan"),)}], float("-inf")],
+    ids=["bytes", "a large number", "half an emoji", "a key that is no text", "a type", "NaN", "an infinity"],
+)
+async def test_a_value_that_json_does_not_have_is_refused_at_the_door(
+    producer: IntentProducer, value: Any
+) -> None:
+    with pytest.raises(WorkflowInvalid, match=r"JSON does not have|JSON cannot carry") as refusal:
+        await producer.start_run({"context": {"value": value}})
+    assert (refusal.value.code, refusal.value.retryable) == ("WORKFLOW_INVALID", False)
+
+
+@pytest.mark.parametrize("levels", [300, 1_000, 20_000])
+@pytest.mark.parametrize("place", ["context", "arguments"])
+async def test_what_is_nested_too_deeply_is_refused_at_the_door(
+    producer: IntentProducer, place: str, levels: int
+) -> None:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    given = {"value": value}
+    tasks = [{"id": "n1", "tool": "a:b", "arguments": given if place == "arguments" else {}}]
+    with pytest.raises(WorkflowInvalid, match=r"levels|nested") as refusal:
+        await producer.start_run({"tasks": tasks, "context": given if place == "context" else {}})
+    assert refusal.value.code == "WORKFLOW_INVALID"
+
+
+@pytest.mark.parametrize(
     ("value", "field"),
     [(0.5, "number"), (3, "number"), (True, "boolean"), (False, "boolean"), ("dry", "category")],
 )

@@ -48,6 +48,26 @@ def test_a_mistake_is_named(path: Path) -> None:
         read_permissions(path)
 
 
+@pytest.mark.parametrize(
+    "value", ["18446744073709551616", "{1: 2}", "!!binary eA==", "!!set {a}", "2026-01-02", ".nan", "[.inf]"]
+)
+@pytest.mark.parametrize(
+    "rule", ["when: {size: [VALUE]}", "verify: {tool: a:c, arguments: {size: VALUE}, done: result.x}"]
+)
+def test_a_value_that_no_argument_can_be_is_told_and_the_last_good_file_holds(
+    path: Path, rule: str, value: str
+) -> None:
+    asked = "'a:c': {scope: readonly, approval: auto}"
+    watch = PermissionsWatch(path)
+    path.write_text(f"tools: {{{asked}, 'a:b': {{effect: write, {rule.replace('VALUE', value)}}}}}")
+    with pytest.raises(ConfigurationError, match="a value that JSON does not have"):
+        watch.changed()
+    assert "git:git_log" in watch.file.tools
+    path.write_text(f"tools: {{{asked}, 'a:b': {{effect: write, {rule.replace('VALUE', '7')}}}}}")
+    assert watch.changed()
+    assert permissions_hash(watch.file)
+
+
 def test_the_watch_tells_a_change_once(path: Path) -> None:
     watch = PermissionsWatch(path)
     assert not watch.changed()

@@ -48,6 +48,18 @@ def test_the_example_of_the_specification_has_its_nodes_and_edges(pml: Pml, tmp_
     assert (found["unsupported"], found["tools"][0]) == ([], "fs:stat")
 
 
+def test_tools_without_a_name_are_passed_over_in_a_list(pml: Pml, tmp_path: Path) -> None:
+    (tmp_path / "job.ts").write_text(TYPESCRIPT)
+    listed = [{"name": name, **given} for name, given in SCHEMAS.items()]
+    (tmp_path / "schemas.json").write_bytes(orjson.dumps({"tools": [*listed, {"name": ["fs:stat"]}, {}]}))
+
+    result = pml("analyze", "job.ts", "--schemas", "schemas.json", "--json")
+
+    assert result.exit_code == 0
+    edges = orjson.loads(result.stdout)["edges"]
+    assert [(edge["from"], edge["to"]) for edge in edges if edge["type"] == "provides"] == [("n1", "n2")]
+
+
 def test_a_person_sees_an_outline_and_how_it_runs(pml: Pml, tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text("a = await mcp.s.one(limit=args.get('n', 3))\nreturn a.x\n")
 
