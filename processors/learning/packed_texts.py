@@ -26,10 +26,20 @@ def unpacked(name: str, arrays: Mapping[str, NDArray[Any]]) -> tuple[str, ...]:
 
     Raises:
         KeyError: an array is missing.
-        ValueError: the bytes are no UTF-8.
+        ValueError: the bytes are no UTF-8, or the offsets are not those of so many bytes.
     """
-    told, offsets = arrays[f"{name}_bytes"].tobytes(), arrays[f"{name}_offsets"].tolist()
-    return tuple(told[start:end].decode() for start, end in pairwise(offsets))
+    told, offsets = arrays[f"{name}_bytes"], arrays[f"{name}_offsets"]
+    if not _fit(told, offsets):
+        raise ValueError(f"{name}_offsets do not rise from 0 to the end of {name}_bytes")
+    whole = told.tobytes()
+    return tuple(whole[start:end].decode() for start, end in pairwise(offsets.tolist()))
+
+
+def _fit(told: NDArray[Any], offsets: NDArray[Any]) -> bool:
+    if told.dtype != np.uint8 or told.ndim != 1 or offsets.dtype.kind not in "iu" or offsets.ndim != 1:
+        return False
+    rising = len(offsets) > 0 and not np.any(offsets[1:] < offsets[:-1])
+    return rising and offsets[0] == 0 and offsets[-1] == len(told)
 
 
 def text_array(texts: Sequence[str]) -> NDArray[Any]:

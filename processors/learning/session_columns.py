@@ -48,7 +48,7 @@ def sessions_of(columns: Columns, descriptions: Mapping[str, str], listed: Colle
     texts, visible, end_texts = _visible(columns, runs, offsets)
     owners = np.repeat(np.arange(len(starts)), np.diff(offsets))
     success = columns["success"][runs].astype(np.float32)
-    times_ms = (columns["ended_at_us"][runs] // 1_000).astype(np.int64)
+    times_ms = columns["ended_at_us"][runs].astype(np.int64) // 1_000
     traces = TraceSet(
         items=items,
         success=success,

@@ -249,7 +249,7 @@ class _Made:
             return
         print_manifest(self.manifest)
         if "backtest" not in self.not_done:
-            print_line(self.backtest)
+            print_line(self.backtest, (self.manifest.get("test") or {}).get("sessions", 0))
 
 
 def _kept(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from pml.processors.learning.model import NextModel
 from pml.processors.memory.embedding import Embedding
 from pml.schemas.errors import ConfigurationError, PMLError
 from pml.streams.learning.manifests import (
+    TENANT,
     Manifest,
     ModelDamaged,
     NoSuchModel,
@@ -25,15 +25,16 @@ from pml.streams.learning.manifests import (
     manifest_file,
     missing_model,
     model_name,
+    of_another_tenant,
     put,
     read_manifest,
     tenant_of,
 )
+from pml.streams.learning.npz import opened_arrays
 
 FORMAT_VERSION = 1
 # What is read into memory where it serves.
 BYTES_MAX = 512 * 1024 * 1024
-_TENANT = "tenant"
 
 
 class ModelUnfit(PMLError):
@@ -110,12 +111,11 @@ def load(folder: Path, model_id: str, embedding: Embedding) -> tuple[NextModel, 
     if digest_of(told) != manifest["blake2b"]:
         raise damaged(file)
     try:
-        with np.load(io.BytesIO(told), allow_pickle=False) as stored:
-            arrays = dict(stored)
-            if str(arrays.pop(_TENANT, "")) != tenant_of(manifest):
-                raise ModelDamaged(f"{model_id} is not the tenant's that its manifest names: train it again")
-            return NextModel.from_arrays(arrays, embedding), manifest
-    except (ValueError, zipfile.BadZipFile) as error:
+        arrays = dict(opened_arrays(io.BytesIO(told)))
+        if str(arrays.pop(TENANT, "")) != tenant_of(manifest):
+            raise of_another_tenant(model_id)
+        return NextModel.from_arrays(arrays, embedding), manifest
+    except ValueError as error:
         raise ModelUnfit(f"{model_id} cannot serve: {error}", model_id=model_id) from None
 
 
@@ -125,7 +125,7 @@ def model_bytes(model: NextModel, tenant: str) -> bytes:
     Tenants whose sessions are alike train the same arrays, and each has a model of its own.
     """
     stream = io.BytesIO()
-    arrays: dict[str, Any] = {_TENANT: np.array(tenant), **model.to_arrays()}
+    arrays: dict[str, Any] = {TENANT: np.array(tenant), **model.to_arrays()}
     np.savez_compressed(stream, **arrays)
     return stream.getvalue()
 

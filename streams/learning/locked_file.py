@@ -118,7 +118,8 @@ def changed(file: Path, change: Callable[[dict[str, Any]], T]) -> T:
             os.fsync(stream.fileno())
             return found
     except (OSError, ValueError, TypeError) as error:
-        raise ConfigurationError(f"{file} cannot be read and written: {error}") from None
+        why = getattr(error, "strerror", None) or error
+        raise ConfigurationError(f"{file} cannot be read and written: {why}") from None
 
 
 def _object(told: bytes) -> dict[str, Any]:

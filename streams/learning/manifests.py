@@ -23,6 +23,8 @@ from pml.schemas.times import from_rfc3339
 
 _ID = re.compile(r"mdl_[0-9a-f]{12}")
 _ID_DIGITS = 12
+# Among the arrays: whose they are.
+TENANT = "tenant"
 # In `data`: which key short values were hashed with.
 HASHED_WITH = "hashed_with"
 _DIGEST_BYTES = 16
@@ -103,16 +105,38 @@ def read_sound(folder: Path, model_id: str) -> Manifest:
 
     Raises:
         NoSuchModel: it is not in the folder, or only one of its files is.
-        ModelDamaged: one of them is not what was written.
+        ModelDamaged: one of them is not what was written, or not whose its manifest says.
     """
     manifest = read_manifest(folder, model_id)
     try:
-        digest = arrays_digest(folder, model_id)
+        if arrays_digest(folder, model_id) != manifest["blake2b"]:
+            raise damaged(arrays_file(folder, model_id))
+        tenant = _written_tenant(arrays_file(folder, model_id))
     except OSError as error:
         raise missing_model(folder, model_id, error) from None
-    if digest != manifest["blake2b"]:
-        raise damaged(arrays_file(folder, model_id))
+    if tenant != tenant_of(manifest):
+        raise of_another_tenant(model_id)
     return manifest
+
+
+def _written_tenant(file: Path) -> str | None:
+    """Whose a model is by its arrays; None where they do not say.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    from pml.streams.learning.npz import opened_arrays
+
+    try:
+        with file.open("rb") as stream:
+            return str(opened_arrays(stream)[TENANT])
+    except (ValueError, KeyError):
+        return None
+
+
+def of_another_tenant(model_id: str) -> ModelDamaged:
+    """Its arrays are not those of the tenant that its manifest names."""
+    return ModelDamaged(f"{model_id} is not the tenant's that its manifest names: train it again")
 
 
 def warn_of(error: PMLError) -> None:

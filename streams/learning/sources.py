@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,8 +27,10 @@ from pml.processors.learning.sessions import Sessions
 from pml.schemas.errors import ConfigurationError
 from pml.schemas.identifiers import DEFAULT_TENANT
 from pml.streams.catalog_topic import Records
+from pml.streams.learning.column_shapes import check_columns
 from pml.streams.learning.data_hash import data_hash
 from pml.streams.learning.manifests import HASHED_WITH, digest_of
+from pml.streams.learning.npz import opened_arrays
 
 # What a session is made of, out of the columns of a training set.
 COLUMNS = (
@@ -38,8 +39,15 @@ COLUMNS = (
     *("offsets", "tool", "tool_words", "call_mocked"),
 )
 
-# A file that an earlier release wrote has not all of them.
-LATER = ("request", "request_words", "call_pattern", "call_pattern_words", "call_success")
+# A file that an earlier release wrote has not all of them. What must be there beside one that is:
+FELLOWS = {
+    "request": ("request_words",),
+    "request_words": ("request",),
+    "call_pattern": ("call_pattern_words", "call_success"),
+    "call_pattern_words": ("call_pattern",),
+    "call_success": (),
+}
+LATER = tuple(FELLOWS)
 
 # By it a session that nobody named is known. Names teach nothing: it is not in the hash.
 RUN_ID = "run_id"
@@ -166,12 +174,14 @@ def from_file(file: Path, known: Known, tenant: str) -> Source:
     """
     needed = {*COLUMNS, RUN_ID, _TENANTS}
     try:
-        with np.load(file, allow_pickle=False) as stored:
+        with file.open("rb") as stream:
+            stored = opened_arrays(stream)
             there = {*needed, *stored, *(name.removesuffix("_bytes") for name in stored)}
             columns = {name: _column(stored, name) for name in (*needed, *LATER) if name in there}
+        check_columns(columns, OF_CALLS, (RUN_ID, "session_id"), FELLOWS)
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be read: {error.strerror or error}") from None
-    except (ValueError, KeyError, zipfile.BadZipFile) as error:
+    except (ValueError, KeyError) as error:
         raise ConfigurationError(
             f"{file} is no training set: {error}; write one with `pml export traces traces.npz`"
         ) from None

@@ -34,6 +34,7 @@ def test_a_file_is_trained_on_and_the_model_is_shown(pml: Pml, tmp_path: Path) -
     assert "> markov_1 *" in told.stdout
     assert "opened 1 times by now: markov_1 hit@1 1.000 [1.000, 1.000]" in told.stdout
     assert Path("curve.png").read_bytes()[:4] == b"\x89PNG"
+    assert "backtest: the sessions that were kept aside have no values, as those of a file" in told.stdout
     model_id = told.stdout.split(":")[0]
     assert f"pml model promote {model_id}" in told.stderr
     assert pml("model", "show", model_id).stdout.splitlines()[:8] == told.stdout.splitlines()[:8]
@@ -174,6 +175,27 @@ def test_a_store_that_is_away_at_the_end_leaves_the_model_to_a_person(
     read = pml("train", *options, "--promote")
     assert found["model_id"] in read.stdout
     assert f"`pml model promote {found['model_id']}` lets it: no broker" in read.stderr
+
+
+@pytest.mark.parametrize("told", [b"PAR1 and columns", b"", b"PK\x03\x04 and nothing"])
+def test_nobody_is_told_to_load_a_file_unsafely(pml: Pml, told: bytes) -> None:
+    Path("traces.parquet").write_bytes(told)
+    refused = pml("train", "--data", "traces.parquet")
+    assert refused.exit_code == 2
+    assert "traces.parquet is no training set" in refused.stderr
+    assert "pml export traces traces.npz" in refused.stderr
+    assert "pickle" not in refused.stderr
+
+
+def test_a_file_that_a_disk_has_changed_is_no_traceback(pml: Pml) -> None:
+    file = write_export(Path("traces.npz"), sessions=400)
+    told = bytearray(file.read_bytes())
+    place = told.index(b"offsets.npy") + len("offsets.npy") + 40
+    told[place] ^= 0xFF
+    file.write_bytes(told)
+    refused = pml("train", "--data", "traces.npz", "--json")
+    assert (refused.exit_code, "CONFIGURATION" in refused.stdout) == (2, True), refused.stderr
+    assert "traces.npz is no training set: its array offsets is broken" in refused.stderr
 
 
 def test_a_picture_that_cannot_be_written_is_said_before_the_training(pml: Pml, tmp_path: Path) -> None:

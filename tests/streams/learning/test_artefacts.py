@@ -17,8 +17,11 @@ from pml.streams.learning.manifests import (
     Manifest,
     ModelDamaged,
     NoSuchModel,
+    arrays_digest,
+    arrays_file,
     list_manifests,
     read_manifest,
+    read_sound,
     tenant_of,
 )
 from tests.processors.learning.small_sessions import drawn_sessions
@@ -71,6 +74,32 @@ def test_a_manifest_that_names_another_tenant_is_damaged(tmp_path: Path) -> None
     file.write_bytes(file.read_bytes().replace(b'"one"', b'"two"'))
     with pytest.raises(ModelDamaged, match="tenant"):
         artefacts.load(tmp_path, model_id, EMBEDDING)
+    with pytest.raises(ModelDamaged, match="tenant"):
+        read_sound(tmp_path, model_id)  # whoever promotes it
+
+
+def test_arrays_that_name_no_tenant_are_nobodys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(artefacts, "TENANT", "another_array")
+    model_id = artefacts.write(tmp_path, model(), said("one"))
+    monkeypatch.undo()
+    with pytest.raises(ModelDamaged, match="tenant"):
+        artefacts.load(tmp_path, model_id, EMBEDDING)
+    with pytest.raises(ModelDamaged, match="tenant"):
+        read_sound(tmp_path, model_id)
+
+
+def test_a_model_that_goes_while_it_is_looked_at_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def digest(folder: Path, model_id: str) -> str:
+        found = arrays_digest(folder, model_id)
+        arrays_file(folder, model_id).unlink()
+        return found
+
+    model_id = artefacts.write(tmp_path, model(), said("one"))
+    monkeypatch.setattr("pml.streams.learning.manifests.arrays_digest", digest)
+    with pytest.raises(NoSuchModel):
+        read_sound(tmp_path, model_id)
 
 
 def test_another_byte_is_another_model(tmp_path: Path) -> None:
