@@ -39,10 +39,17 @@ def coverage_of(provider: ToolSchemas, consumer: ToolSchemas) -> Coverage | None
     """How far one tool's outputs fill another's inputs; None where a schema is missing or nothing fits."""
     if provider.output is None or consumer.input is None:
         return None
-    outputs = set(provider.output.get("properties") or ())
-    inputs = set(consumer.input.get("properties") or ())
-    required = set(consumer.input.get("required") or ())
+    outputs = _names(provider.output, "properties")
+    inputs = _names(consumer.input, "properties")
+    required = _names(consumer.input, "required")
     return compute_coverage(outputs, required, inputs - required)
+
+
+def _names(schema: Mapping[str, Any], part: str) -> set[str]:
+    """The fields that a part of a schema names: servers write what they like."""
+    found = schema.get(part)
+    named = found if isinstance(found, (Mapping, list, tuple)) else ()
+    return {name for name in named if isinstance(name, str)}
 
 
 def _provides_edges(structure: Structure, schemas: Mapping[str, ToolSchemas]) -> Iterator[StructureEdge]:

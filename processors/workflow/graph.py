@@ -146,16 +146,23 @@ class Deferred(Graph):
         if name not in Graph.__slots__:
             raise AttributeError(name)
         graph = build(Workflow.model_validate(self._definition), self._kept, self._plan)
-        for each in Graph.__slots__:
-            object.__setattr__(self, each, getattr(graph, each))
-        object.__setattr__(self, "_definition", None)
+        self.__setstate__([getattr(graph, each) for each in Graph.__slots__])
         return getattr(graph, name)
+
+    def __setstate__(self, values: Sequence[Any]) -> None:
+        """Be built: these are the fields, also those that a copy is given."""
+        for name, value in zip(Graph.__slots__, values, strict=True):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "_definition", None)
 
     def tolerates(self, task_id: str) -> bool:
         """Whether the failure of a task does not fail the run."""
         if self._definition is None:
             return super().tolerates(task_id)
-        return any(task["id"] == task_id and task.get("safe_to_fail") for task in self._written())
+        for task in self._written():
+            if task["id"] == task_id:
+                return bool(task.get("safe_to_fail"))
+        raise KeyError(task_id)
 
     def tools(self) -> dict[str, str]:
         """The tool of each task, in the order in which they are written down."""

@@ -1,3 +1,5 @@
+import pytest
+
 from pml.processors.capabilities.analysing import structure_of
 from pml.processors.capabilities.provides import ToolSchemas, coverage_of
 from pml.schemas.structure import Structure
@@ -23,6 +25,15 @@ def test_all_that_is_required_is_strict_and_a_part_of_it_partial() -> None:
     assert coverage_of(read, ToolSchemas(input=takes("url", optional=("text",)))) == "optional"
     assert coverage_of(read, ToolSchemas(input=takes("url"))) is None
     assert coverage_of(ToolSchemas(), parse) is None
+
+
+@pytest.mark.parametrize("odd", [5, "content", [["content"]], [{"content": 1}], None, True])
+def test_a_schema_that_names_no_fields_gives_and_takes_nothing(odd: object) -> None:
+    read, parse = ToolSchemas(output=TEXT), ToolSchemas(input=takes("json"))
+    schema = {"type": "object", "properties": odd, "required": odd}
+
+    assert coverage_of(ToolSchemas(output=schema), parse) is None
+    assert coverage_of(read, ToolSchemas(input=schema)) is None
 
 
 def test_the_example_of_the_specification_has_the_edge_that_its_schemas_give() -> None:

@@ -118,3 +118,24 @@ def test_fields_are_replaced_in_the_order_that_was_named() -> None:
 def test_a_replacer_of_a_field_that_does_not_exist_is_refused() -> None:
     with pytest.raises(TypeError, match="Counts has no hit"):
         replacer(Counts, "hits", "hit")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Checked:
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        assert self.number >= 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Counted:
+    number: int = dataclasses.field(default=0, init=False)
+
+
+@pytest.mark.parametrize("kind", [Checked, Counted])
+def test_a_class_that_does_more_than_to_assign_its_fields_is_refused(kind: type) -> None:
+    with pytest.raises(TypeError, match="more than to assign"):
+        maker(kind)
+    with pytest.raises(TypeError, match="more than to assign"):
+        replacer(kind, "number")

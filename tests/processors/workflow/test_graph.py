@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -129,6 +132,19 @@ def test_a_deferred_graph_says_the_same_of_its_tasks_before_and_after_it_is_buil
     assert [*graph.tools().items()] == [("b", "files:x"), ("a", "web:get"), ("c", "")]
     assert [deferred.tolerates(name) for name in "bac"] == [graph.tolerates(name) for name in "bac"]
     assert [graph.tolerates(name) for name in "bac"] == [True, False, False]
+    for each in (graph, deferred):
+        with pytest.raises(KeyError, match="absent"):
+            each.tolerates("absent")
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda graph: pickle.loads(pickle.dumps(graph))]
+)
+def test_a_copy_of_a_deferred_graph_answers_as_it_does(copied: Callable[[Deferred], Deferred]) -> None:
+    deferred = Deferred({"tasks": [{"id": "a", "tool": "files:x", "safe_to_fail": True}]})
+    made = copied(deferred)
+    assert made == deferred
+    assert (made.tolerates("a"), made.tools()) == (True, {"a": "files:x"})
 
 
 def test_a_deferred_graph_answers_the_fold_without_being_built() -> None:
