@@ -11,6 +11,7 @@ from typing import Any
 import structlog
 
 from pml.schemas.sanitiser import sanitise, sanitise_text
+from pml.streams.printable import printable
 from pml.streams.settings import LogSettings
 
 # A broker that is away makes the client say so many times a second.
@@ -100,5 +101,12 @@ def _without_secrets(value: Any) -> Any:
 
 def _rendered(settings: LogSettings) -> list[Any]:
     for_person = settings.format == "console" or (settings.format == "auto" and sys.stderr.isatty())
-    renderer = structlog.dev.ConsoleRenderer() if for_person else structlog.processors.JSONRenderer()
-    return [structlog.processors.format_exc_info, without_secrets, renderer]
+    rendered = (
+        [_seen, structlog.dev.ConsoleRenderer()] if for_person else [structlog.processors.JSONRenderer()]
+    )
+    return [structlog.processors.format_exc_info, without_secrets, *rendered]
+
+
+def _seen(logger: Any, method: str, line: MutableMapping[str, Any]) -> Mapping[str, Any]:
+    """The line for a person: with all written out that is not seen."""
+    return {name: printable(value) if isinstance(value, str) else value for name, value in line.items()}

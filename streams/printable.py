@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 LINES = "\n\t"
 SPELLING = "\u00a0\u200c\u200d"
 """A space that does not break, and what parts or joins letters, as in Persian, Hindi and emoji."""
@@ -19,6 +21,13 @@ def printable(text: str, keep: str = PLAIN) -> str:
         return text
     return "".join(
         letter if letter.isprintable() or letter in keep else _escaped(ord(letter)) for letter in text
+    )
+
+
+def printable_json(text: str) -> str:
+    """JSON of the same value, with the same written out as JSON writes it: `\\u001b`, `\\u202e`."""
+    return "".join(
+        letter if letter.isprintable() or letter in PLAIN else json.dumps(letter)[1:-1] for letter in text
     )
 
 

@@ -82,5 +82,8 @@ async def session_of_run(settings: Settings, tenant: str, run_id: str, session_i
     session = session_id or run_id
     events = await session_events(settings, tenant, session)
     if not any(event.run_id == run_id and isinstance(event.data, RunStarted) for event in events):
-        raise NoSuchRun(f"session {session} never had a run {run_id}; name the session that had it")
+        raise NoSuchRun(
+            f"session {session} of tenant {tenant} never had a run {run_id}; name the session and the tenant "
+            "that had it"
+        )
     return session

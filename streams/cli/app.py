@@ -42,16 +42,27 @@ from pml.streams.cli import (
 )
 from pml.streams.cli.exits import INTERRUPTED, exit_code
 from pml.streams.cli.output import note, print_json
+from pml.streams.printable import printable
 
 
 class Commands(TyperGroup):
     """Tells errors that a user may meet in one line on stderr, and as JSON where that was asked for."""
+
+    def make_context(self, *arguments: Any, **named: Any) -> Any:
+        try:
+            return super().make_context(*arguments, **named)
+        except typer.TyperException as mistake:
+            _tell_mistake(mistake)
+            raise
 
     def invoke(self, ctx: Any) -> Any:
         from pml.schemas.errors import PMLError
 
         try:
             return super().invoke(ctx)
+        except typer.TyperException as mistake:
+            _tell_mistake(mistake)
+            raise
         except PMLError as error:
             note(f"pml: {error.message}")
             if "--json" in sys.argv:
@@ -59,6 +70,22 @@ class Commands(TyperGroup):
             raise typer.Exit(exit_code(error)) from None
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
+
+
+def _tell_mistake(mistake: typer.TyperException) -> None:
+    """Tell, as JSON, what was typed wrongly; typer tells a person, with the usage of the command.
+
+    What it quotes may come from an agent, and steers no terminal.
+    """
+    from typer._click.exceptions import ClickException
+
+    from pml.schemas.errors import UsageError
+
+    if not isinstance(mistake, ClickException):
+        return
+    if "--json" in sys.argv:
+        print_json({"error": UsageError(mistake.format_message()).as_dict()})
+    mistake.message = printable(mistake.message)
 
 
 app = typer.Typer(

@@ -43,14 +43,20 @@ def print_report(report: Mapping[str, Any]) -> None:
         note(f"{left_out}: more cannot be read at once; these begin at {report['since']}")
     if report["known_runs"]:
         note(f"{report['known_runs']} of the runs ended before the model was made: it may know them")
-    print_table(THRESHOLD_COLUMNS, _thresholds(report["thresholds"]), "at other thresholds")
+    if rows := list(_thresholds(report["thresholds"])):
+        print_table(THRESHOLD_COLUMNS, rows, "at other thresholds")
     print_choice(report)
 
 
-def print_line(found: Mapping[str, Any] | None) -> None:
-    """One line of what a model would have begun in the sessions that its training kept aside."""
+def print_line(found: Mapping[str, Any] | None, kept_aside: int) -> None:
+    """One line of what a model would have begun in the sessions that its training kept aside, so many."""
     if found is None:
-        say("backtest: no session of named ones was kept aside, so nothing was played")
+        told = (
+            "the sessions that were kept aside have no values, as those of a file, so nothing was played"
+            if kept_aside
+            else "no session of named ones was kept aside, so nothing was played"
+        )
+        say(f"backtest: {told}")
         return
     total = found["total"]
     say(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pml.schemas.identifiers import DEFAULT_TENANT
-from pml.streams.cli.output import Json, note, print_json, print_table
+from pml.streams.cli.output import Json, note, print_json, print_table, say
 from pml.streams.cli.session import load_settings, person, run_async
 from pml.streams.cli.train_report import print_manifest
 
@@ -78,7 +78,7 @@ def show(model_id: ModelId, json: Json = False) -> None:
         return
     print_manifest(manifest)
     if tested is not None:
-        typer.echo(
+        say(
             f"backtest since {tested.since}, threshold {tested.threshold:.2f}: {tested.begun} calls begun "
             f"early, {tested.hits} of use; {tested.saved_ms / 1_000:.1f} s saved, "
             f"{tested.wasted_ms / 1_000:.1f} s wasted"

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pml.streams.printable import LINES, printable
+from pml.streams.printable import LINES, printable, printable_json
 
 # A table that goes into a pipe is cut for nobody.
 PIPE_WIDTH = 250
@@ -21,14 +21,40 @@ def print_json(value: Any) -> None:
     import orjson
 
     option = orjson.OPT_INDENT_2 if sys.stdout.isatty() else 0
-    typer.echo(orjson.dumps(value, default=str, option=option | orjson.OPT_NON_STR_KEYS).decode())
+    _echo_json(value, option | orjson.OPT_NON_STR_KEYS)
 
 
 def print_json_line(value: Any) -> None:
     """One JSON document of a stream, in one line."""
+    _echo_json(value, 0)
+
+
+def _echo_json(value: Any, option: int) -> None:
+    """JSON: exact for a file or a program; for a person with all written out that is not seen."""
     import orjson
 
-    typer.echo(orjson.dumps(value, default=str).decode())
+    try:
+        told = orjson.dumps(value, default=str, option=option).decode()
+    except orjson.JSONEncodeError:
+        told = orjson.dumps(_in_utf8(value), default=_text_in_utf8, option=option).decode()
+    typer.echo(printable_json(told) if sys.stdout.isatty() else told)
+
+
+def _text_in_utf8(value: Any) -> str:
+    """A text; bytes of a file's name or an argument that are no UTF-8 are written out: `\\udcff`."""
+    return str(value).encode("utf-8", "backslashreplace").decode()
+
+
+def _in_utf8(value: Any) -> Any:
+    """The same value, whose texts are in UTF-8."""
+    match value:
+        case str():
+            return _text_in_utf8(value)
+        case dict():
+            return {_in_utf8(name): _in_utf8(item) for name, item in value.items()}
+        case list() | tuple():
+            return [_in_utf8(item) for item in value]
+    return value
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pml.streams.cli.output import Json, note, print_json, print_table
 from pml.streams.cli.session import load_settings, open_store
+from pml.streams.printable import printable
 
 if TYPE_CHECKING:
     from pml.clickhouse.client import Rows
@@ -41,7 +43,7 @@ def query(
     if json:
         print_json(found.as_dicts())
     elif csv:
-        _print_csv(found)
+        print_csv(found)
     else:
         print_table(found.columns, found.rows)
         note(f"{len(found.rows)} rows")
@@ -59,9 +61,15 @@ def _print_names(*, as_json: bool) -> None:
         print_table(("query", "what it tells"), ((query["name"], query["title"]) for query in named))
 
 
-def _print_csv(found: Rows) -> None:
+def print_csv(found: Rows) -> None:
+    """Rows as CSV: exact for a file or a program."""
     import csv
 
     writer = csv.writer(sys.stdout)
-    writer.writerow(found.columns)
-    writer.writerows(found.rows)
+    rows = (found.columns, *found.rows)
+    writer.writerows(map(_seen, rows) if sys.stdout.isatty() else rows)
+
+
+def _seen(row: Sequence[Any]) -> list[Any]:
+    """A row for a person: with all written out that is not seen."""
+    return [printable(cell) if isinstance(cell, str) else cell for cell in row]

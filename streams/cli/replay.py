@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -74,11 +75,11 @@ def replay(
         report = run_async(_parts(settings, selection, workers, resume=resume))
     else:
         report = run_async(_file(settings, selection))
+    nothing_read = verify and report.events == 0
     if json:
-        print_json(report.as_dict())
+        print_json({**report.as_dict(), "same": report.same and not nothing_read})
     else:
         _print(report)
-    nothing_read = verify and report.events == 0
     if nothing_read:
         of = "" if session is None else f" of session {session} of tenant {tenant}"
         note(f"no event{of} was found to verify: check the names, the times, and kafka.topic_prefix")
@@ -137,12 +138,25 @@ async def _file(settings: Settings, selection: Selection) -> ReplayReport:
     from pml.streams.replay.sources import read_file, within
 
     with ExitStack() as open_until_end:
+        open_until_end.enter_context(_interruptible())
         file, size_bytes = _opened(selection.source, open_until_end)
         live = await read_live(settings, selection)
         store = open_until_end.enter_context(open_store(settings)) if selection.verify else None
         told = open_until_end.enter_context(_progress(size_bytes, "bytes"))
         read = within(read_file(_heard(file, told)), selection.since_ms, selection.until_ms)
         return await play(read, folds_of(selection, live, store), selection.session)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C ends also a read that waits for more: the event loop would note it for when that has ended."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _heard(file: IO[bytes], told: Any) -> Iterator[bytes]:

@@ -84,15 +84,15 @@ def replan_run(
 ) -> None:
     """Replace what has not run of a run that waits; new tasks may build on what has completed.
 
-    The file is a workflow of `tasks` and `decisions`; context and options are those of the run.
+    The file is a workflow of `tasks` and `decisions`; context, options and result are those of the run.
 
     Examples: pml run replan run_1 plan.yaml --wait · pml run replan run_1 - --hold --reason 'other folder'
     """
     from pml.schemas.commands import RunReplan
     from pml.streams.cli.workflow_file import read_plan
 
-    tasks, decisions = read_plan(file)
-    fields = {"tasks": tasks, "decisions": decisions, "checkpoint_id": checkpoint, "hold": hold}
+    plan = read_plan(file)
+    fields = {"tasks": plan.tasks, "decisions": plan.decisions, "checkpoint_id": checkpoint, "hold": hold}
     data = checked(RunReplan, {**fields, "reason": reason})
     decide(run_id, session, tenant, data, wait=wait, as_json=json)
 
@@ -145,20 +145,19 @@ def resolve_task(
 
 
 def checked(model: type[D], fields: dict[str, Any]) -> D:
-    """The data of a command.
+    """The data of a command, as arguments and options gave it.
 
     Raises:
-        WorkflowInvalid: a field has the wrong shape.
+        typer.BadParameter: a field has the wrong shape.
     """
     from pydantic import ValidationError
 
     from pml.schemas.codec import explain
-    from pml.schemas.errors import WorkflowInvalid
 
     try:
         return model.model_validate(fields)
     except ValidationError as error:
-        raise WorkflowInvalid("WORKFLOW_INVALID", f"this is wrong: {explain(error)}") from None
+        raise typer.BadParameter(explain(error)) from None
 
 
 def _object(text: str | None) -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from pml.streams.cli.output import Json, note, print_json
+from pml.streams.cli.output import Json, note, print_json, say
 from pml.streams.cli.session import load_settings, person, run_async
 
 app = typer.Typer(no_args_is_help=True, help="Switch speculation on and off, everywhere or for some calls.")
@@ -88,7 +88,7 @@ def status(json: Json = False) -> None:
         f"switch {switch}, mode {configured.mode}, budget {configured.budget}, depth {configured.depth}"
     )
     for scope, mode in sorted(scopes.items()):
-        typer.echo(f"{scope}: {mode}")
+        say(f"{scope}: {mode}")
 
 
 def _scope(tenant: str | None, server: str | None, tool: str | None) -> str | None:

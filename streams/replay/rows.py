@@ -74,7 +74,9 @@ class RowsReplay:
             self._flush(partition, max(last_offsets.get(partition, -1), end - 1))
         for partition, end in self._ends.items():
             self._find_lost(partition, end)
-        self.comparison.remark("{} events are not in the store yet; the sink is behind", self._behind)
+        self.comparison.remark(
+            "{} events are not in the store: the sink is behind, or they are of another log", self._behind
+        )
         self.comparison.remark("{} events have expired in the store", self._expired)
 
     def _find_lost(self, partition: int, end: int) -> None:

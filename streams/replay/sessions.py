@@ -36,8 +36,9 @@ from pml.streams.replay.sources import LogEntry
 STATES_KEPT = 10_000
 # Names of lives that are not folded on: each takes some 100 bytes.
 LOST_KEPT = 100_000
-# One in so many is pushed out at once: to find those used longest ago takes a look at all.
-PUSHED_OUT = 16
+# So many of them more are held before all of these go at once: to find those used longest ago takes a look at
+# all.
+OVER = 1 / 16
 LifeName = str
 """The ids of its events without their number: tenant and session, which say the partition, and epoch."""
 
@@ -47,7 +48,7 @@ class SessionsReplay:
 
     Args:
         live: control records and definitions of the live table by their keys.
-        states_kept: how many states are held at most; those used longest ago go first.
+        states_kept: how many states find room, and a sixteenth more; those used longest ago go first.
         whole: whether the source begins with the log; else lives that began before it are passed over.
         begins: the first offset that the source has; lives that began before it are passed over.
         ends: where each partition of the log ended after the live records were read. Records of events from
@@ -173,8 +174,8 @@ class SessionsReplay:
     def _keep(self, name: LifeName, session: Session) -> None:
         self._states[name] = session
         self._used[name] = self.comparison.folded
-        if len(self._states) > self._kept:
-            self._push_out(max(1, self._kept // PUSHED_OUT))
+        if len(self._states) > self._kept * (1 + OVER):
+            self._push_out(len(self._states) - self._kept)
 
     def _push_out(self, count: int) -> None:
         for name in nsmallest(count, self._used, key=self._used.__getitem__):

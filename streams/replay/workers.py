@@ -6,9 +6,9 @@ import asyncio
 import multiprocessing
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,7 +82,9 @@ async def replay_parts(
         async with _pool(workers, shared) as pool, _telling(shared, hearers):
 
             async def replayed(part: Part) -> None:
-                hearers.part(part, await loop.run_in_executor(pool, _replayed, settings, selection, part))
+                with _deaf_children():
+                    replaying = loop.run_in_executor(pool, _replayed, settings, selection, part)
+                hearers.part(part, await replaying)
 
             try:
                 await asyncio.gather(*map(replayed, parts))
@@ -101,6 +103,22 @@ async def replay_parts(
 
     for part in parts:
         hearers.part(part, await replay_part(settings, selection, part, heard))
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """A process that begins here does not hear Ctrl-C, also not before it comes to say so itself.
+
+    What its parent holds back meanwhile stays held back in it.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @asynccontextmanager

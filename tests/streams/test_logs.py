@@ -49,6 +49,19 @@ def test_secrets_do_not_reach_the_log(capsys: pytest.CaptureFixture[str]) -> Non
     assert secret not in str(line)
 
 
+def test_a_line_for_a_person_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging(LogSettings(format="console"))
+    steering = "\x1b]0;owned\x07\u202e"
+    try:
+        raise RuntimeError(steering)
+    except RuntimeError:
+        structlog.get_logger("pml").exception(f"failed {steering}", reason=steering, of=[steering])
+    line = capsys.readouterr().err
+    assert line.count(r"\x1b]0;owned\x07\u202e") == 4
+    assert not {letter for letter in ("\x1b]", "\x07", "\u202e") if letter in line}
+    assert "Traceback (most recent call last):\n" in line
+
+
 def test_a_flood_of_a_library_is_one_line_and_our_own_lines_all_pass() -> None:
     limit = RateLimit()
 

@@ -24,6 +24,7 @@ from pml.streams.local.stack import WORKERS
 from pml.streams.settings import Settings
 from tests.streams.cli.conftest import Pml
 
+STEERING = "\x1b]0;owned\x07"
 COMMANDS = [
     *(["up"], ["down"], ["status"], ["doctor"], ["config"], ["worker"], ["submit"], ["demo"], ["init"]),
     *(["analyze"], ["token", "create"], ["token", "list"], ["token", "revoke"]),
@@ -78,6 +79,43 @@ def test_a_wrong_setting_is_a_mistake_of_usage(pml: Pml) -> None:
     assert result.exit_code == 2
     assert "kafka.prot" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("train", "--since", "bad"),
+        ("replay", "--from", "absent.jsonl"),
+        ("replay", "--workers", "0"),
+        ("run", "show"),
+        ("run", "list", "--no-such-option"),
+        ("run", "score", "run_1", "quality", "--number", "inf"),
+        ("run", "score", "run_1", "", "--true"),
+        ("--no-such-option", "run", "list"),
+        ("launch",),
+    ],
+)
+def test_a_mistake_of_usage_is_told_to_programs_too(pml: Pml, arguments: tuple[str, ...]) -> None:
+    told = pml(*arguments, "--json")
+    error = orjson.loads(told.stdout)["error"]
+    assert (told.exit_code, error["code"], error["retryable"]) == (2, "USAGE", False)
+    assert error["message"]
+    assert "Usage: pml" in told.stderr
+    assert pml(*arguments).stdout == ""
+
+
+def test_an_option_before_the_command_is_a_mistake_that_programs_are_told(pml: Pml) -> None:
+    told = pml("--json", "run", "list")
+    assert (told.exit_code, orjson.loads(told.stdout)["error"]["code"]) == (2, "USAGE")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("replay", "--from", STEERING), (STEERING,), ("run", "list", STEERING)]
+)
+def test_what_a_mistake_quotes_steers_no_terminal(pml: Pml, arguments: tuple[str, ...]) -> None:
+    told = pml(*arguments)
+    assert (told.exit_code, "\\x1b]0;owned" in told.stderr) == (2, True), told.stderr
+    assert "\x1b" not in told.stderr
 
 
 def test_what_is_no_command_is_a_mistake_of_usage(pml: Pml) -> None:

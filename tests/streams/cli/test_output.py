@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import orjson
 import pytest
 from rich.console import Console
 from rich.text import Text
 
+from pml.clickhouse.client import Rows
 from pml.schemas.errors import PMLError
 from pml.streams import approval_list
 from pml.streams.cli import output
+from pml.streams.cli.query import print_csv
 from pml.streams.cli.submit import print_run
 from tests.streams.cli.conftest import Pml
 
@@ -49,6 +52,44 @@ def test_notes_and_results_are_printable(capsys: pytest.CaptureFixture[str]) -> 
     output.say(HOSTILE)
     told = capsys.readouterr()
     assert (told.out, told.err) == (f"{SHOWN}\n", f"\n{SHOWN}\n")
+
+
+@pytest.mark.parametrize("value", [HOSTILE, {HOSTILE: [HOSTILE, 1, None]}, '\\ and "quotes" \U0001f600'])
+@pytest.mark.parametrize("tell", [output.print_json, output.print_json_line])
+def test_json_has_one_value_and_steers_no_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tell: Any, value: Any
+) -> None:
+    tell(value)
+    exact = capsys.readouterr().out
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    tell(value)
+    seen = capsys.readouterr().out
+    assert orjson.loads(exact) == orjson.loads(seen) == value
+    assert not steers(seen)
+
+
+def test_json_of_what_is_no_utf_8_is_told_nonetheless(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_json({"\udcff": ("a\udcfe", {"b": ["\udcfd", 1]})})
+    told = orjson.loads(capsys.readouterr().out)
+    assert told == {r"\udcff": [r"a\udcfe", {"b": [r"\udcfd", 1]}]}
+
+
+@pytest.mark.parametrize("arguments", [("--\udcff",), ("run", "list", "\udcff"), ("submit", "\udcff.yaml")])
+def test_an_argument_that_is_no_utf_8_is_told_to_programs(pml: Pml, arguments: tuple[str, ...]) -> None:
+    told = pml(*arguments, "--json")
+    assert told.exit_code == 2
+    assert r"\udcff" in orjson.loads(told.stdout)["error"]["message"]
+
+
+def test_csv_is_exact_in_a_pipe_only(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = Rows(("intent", "calls"), ("String", "UInt64"), [(HOSTILE, 1)])
+    print_csv(rows)
+    assert HOSTILE in capsys.readouterr().out
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    print_csv(rows)
+    assert capsys.readouterr().out.split("\r\n")[1] == f"{SHOWN},1"
 
 
 def test_source_text_is_exact_in_a_pipe_only(

@@ -130,7 +130,7 @@ def test_every_client_reaches_a_broker_that_wants_to_know_who_it_is(  # noqa: PL
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     prefix = f"{way.lower()}."
-    project.environment = variables(way, broker, project.folder) | {
+    project.environment |= variables(way, broker, project.folder) | {
         "PML_KAFKA__TOPIC_PREFIX": prefix,
         "CLICKHOUSE_URL": clickhouse_url,
         "PML_CLICKHOUSE__DATABASE": database,
@@ -217,7 +217,7 @@ def test_every_command_tells_of_a_wrong_password(
 def test_a_worker_that_is_refused_ends_with_one_sentence(
     user: str, broker: SecuredBroker, project: Project
 ) -> None:
-    project.environment = with_password(broker, project.folder, "PLAIN")
+    project.environment |= with_password(broker, project.folder, "PLAIN")
     if user == "wrong password":
         project.environment["PML_KAFKA__SASL_PASSWORD"] = "not-the-password"
     else:

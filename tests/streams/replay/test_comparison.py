@@ -23,6 +23,7 @@ from pml.streams.replay.report import json_difference, shown
 from pml.streams.replay.rows import RowsReplay
 from pml.streams.replay.sessions import SessionsReplay
 from pml.streams.replay.sources import Batches, LogEntry, read_lines, within
+from tests.clickhouse.history import failed
 from tests.log_writer import (
     START_MS,
     run_completed,
@@ -220,6 +221,15 @@ def test_of_a_source_that_begins_late_a_gap_in_what_began_in_it_is_a_difference(
         assert (replay.comparison.differences, len(replay.comparison.notes)) == told
 
 
+def test_a_failure_of_a_task_that_its_run_does_not_have_is_a_difference() -> None:
+    replay = SessionsReplay({})
+    written = events(run_started(), task_started(), failed("absent", final=True), run_completed())
+    for entry in entries(written):
+        replay.fold(entry)
+    assert replay.comparison.first is not None
+    assert (replay.comparison.first.field, replay.comparison.first.offset) == ("event", FIRST + 2)
+
+
 def test_states_that_find_no_room_are_told() -> None:
     replay = SessionsReplay({}, states_kept=0)
     for entry in entries(events(*RUN)):
@@ -246,14 +256,18 @@ def test_the_states_that_were_used_longest_ago_go_first() -> None:
     assert replay.comparison.notes == ["1 states found no room and were not folded on"]
 
 
-def test_of_many_states_a_few_are_pushed_out_at_once() -> None:
+@pytest.mark.parametrize(("sessions", "pushed_out"), [(34, 0), (35, 3), (37, 3), (38, 6)])
+def test_of_many_states_a_few_are_pushed_out_at_once_and_never_more_than_must(
+    sessions: int, pushed_out: int
+) -> None:
     replay = SessionsReplay({}, states_kept=32)
-    for number in range(34):
+    for number in range(sessions):
         begun = [events(*RUN)[0].model_copy(update={"session_id": f"ses_{number}"})]
         replay.fold(entries(begun)[0])
     replay.finish()
-    assert replay.comparison.folded == 34
-    assert replay.comparison.notes == ["2 states found no room and were not folded on"]
+    assert replay.comparison.folded == sessions
+    told = [f"{pushed_out} states found no room and were not folded on"] if pushed_out else []
+    assert replay.comparison.notes == told
 
 
 def accounts(guard: int) -> bytes:
@@ -322,7 +336,7 @@ def test_a_missing_row_is_a_difference_only_where_the_sink_has_been() -> None:
     behind = compare_rows(events(*RUN), rows, committed=FIRST + 3).comparison
     assert (behind.differences, behind.notes) == (
         0,
-        ["1 events are not in the store yet; the sink is behind"],
+        ["1 events are not in the store: the sink is behind, or they are of another log"],
     )
 
 

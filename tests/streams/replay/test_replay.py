@@ -186,8 +186,9 @@ def test_what_is_altered_is_named(settings: Settings, tmp_path: Path) -> None:
     assert verified("--workers", "2", code=0) == verified("--workers", "1", code=0) == whole
     late = verified("--since", "2100-01-01", code=1)
     assert {item["folded"] for item in late.values()} == {0}
-    typo = CliRunner().invoke(app, ["replay", "--verify", "--session", "ses_l"])
+    typo = CliRunner().invoke(app, ["replay", "--verify", "--session", "ses_l", "--json"])
     assert (typo.exit_code, "no event of session ses_l of tenant local" in typo.stderr) == (1, True)
+    assert orjson.loads(typo.stdout)["same"] is False
     assert CliRunner().invoke(app, ["replay", "--session", "ses_l"]).exit_code == 0, "it compares nothing"
 
     lines = [event.model_dump(exclude_none=True) for event in events]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -17,9 +19,19 @@ from pml.streams.cli.exits import USAGE, exit_code
 from pml.streams.replay.parts import Live, Part
 from pml.streams.replay.play import ReplayReport
 from pml.streams.replay.selection import KAFKA, Selection
-from pml.streams.replay.workers import Hearers, ReplayWorkerLost, processors, replay_parts, workers_for
+from pml.streams.replay.workers import (
+    Hearers,
+    ReplayWorkerLost,
+    _deaf_children,
+    processors,
+    replay_parts,
+    workers_for,
+)
 from pml.streams.settings import Settings
 from tests.fixtures.patience import PATIENCE_S
+
+STATUS = Path("/proc/self/status")
+HEARS = "import signal; print(signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
 
 
 def parts(*records: int) -> list[Part]:
@@ -85,6 +97,32 @@ async def test_a_process_that_is_ended_from_outside_is_said(tmp_path: Path) -> N
         with pytest.raises(ReplayWorkerLost, match="--workers 1") as lost:
             await asyncio.wait_for(replaying, PATIENCE_S)
     assert exit_code(lost.value) == USAGE
+
+
+@pytest.mark.skipif(not STATUS.exists(), reason="only Linux says which signals a process holds back")
+async def test_processes_do_not_hear_ctrl_c_before_they_have_come_to_say_so(tmp_path: Path) -> None:
+    """It is their parent's: where each tells of it, their tracebacks are mixed."""
+    async with held_up(tmp_path) as (replaying, began):
+        workers = [*filter(_works, began)]
+        assert workers
+        assert [_holds_back_ctrl_c(process.pid) for process in workers] == [True] * len(workers)
+        assert not _holds_back_ctrl_c(os.getpid())
+        replaying.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(replaying, PATIENCE_S)
+
+
+def test_what_begins_deaf_is_deaf_from_its_first_instruction() -> None:
+    with _deaf_children():
+        deaf = subprocess.run([sys.executable, "-c", HEARS], capture_output=True, text=True, check=True)
+    assert deaf.stdout.strip() == "False"
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def _holds_back_ctrl_c(pid: int) -> bool:
+    told = (STATUS.parent.parent / str(pid) / STATUS.name).read_text()
+    mask = next(line.split()[1] for line in told.splitlines() if line.startswith("SigBlk:"))
+    return bool(int(mask, 16) >> (signal.SIGINT - 1) & 1)
 
 
 def _works(process: psutil.Process) -> bool:
