@@ -197,7 +197,7 @@ def test_a_connection_that_breaks_in_an_answer_is_a_store_that_is_away(tmp_path:
 
 def test_nobody_waits_longer_than_they_said(clickhouse_url: str) -> None:
     with (
-        Store.connect(clickhouse_url, "default", answer_timeout_s=1) as store,
+        Store.connect(clickhouse_url, "default", answer_timeout_s=2) as store,
         pytest.raises(StoreUnavailable, match="does not answer"),
     ):
         store.query("SELECT sleep(3)", limits=Limits(time_s=60))

@@ -30,6 +30,7 @@ PORT, LOG = int(sys.argv[1]), Path(sys.argv[2])
 HERE = f"http://127.0.0.1:{PORT}"
 CLIENT = ("robot", "client-secret-tulip-4711")
 GIVEN: dict[str, float] = {}
+MEETING = asyncio.Barrier(5)
 server = MCPServer("guarded")
 
 
@@ -51,6 +52,13 @@ async def address(context: Context) -> str:
 async def slow(seconds: float) -> str:
     await asyncio.sleep(seconds)
     return "at last"
+
+
+@server.tool()
+async def meet() -> str:
+    """Answers as soon as five calls of it run at the same time."""
+    await asyncio.wait_for(MEETING.wait(), 60)
+    return "all are there"
 
 
 @server.tool()

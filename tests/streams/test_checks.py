@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import time
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,9 +15,11 @@ from aiokafka.errors import IncompatibleBrokerVersion
 
 from pml.streams import checks
 from pml.streams.checks import Check, run_checks
+from pml.streams.local.ports import free_port
 from pml.streams.settings import Settings
+from tests.fixtures.patience import PATIENCE_S
 from tests.fixtures.settings import folder_settings
-from tests.streams.bridge.conftest import free_port, http_server
+from tests.streams.bridge.conftest import http_server
 
 TOKEN = "tulip-4711-of-everybody"
 
@@ -41,7 +43,7 @@ async def test_each_server_at_a_url_is_asked(settings: Settings, tmp_path: Path)
     with http_server("guarded_server.py", str(log), port_last=False) as url:
         right = {"url": url, "headers": {"Authorization": f"Bearer {TOKEN}"}}
         write(settings, right=right)
-        assert (await checked(settings, "servers at URLs")).detail == "right with 4 tools"
+        assert (await checked(settings, "servers at URLs")).detail == "right with 5 tools"
         away = {"url": f"http://127.0.0.1:{free_port()}/mcp?key={TOKEN}"}
         write(settings, right=right, wrong={"url": url}, away=away, off=away | {"disabled": True})
         found = await checked(settings, "servers at URLs")
@@ -86,14 +88,16 @@ async def test_a_broker_and_a_store_that_say_nothing_are_red_lines_with_what_to_
 async def test_a_check_that_blocks_lets_no_time_of_others_run_out(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    answered = threading.Event()
+
     async def answering(_: Settings) -> str:
-        async with asyncio.timeout(0.3):
-            await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)
+        answered.set()
         return "answers"
 
     def blocking(_: Settings) -> str:
-        time.sleep(0.6)
-        return "answers late"
+        """It would wait in vain if nothing ran beside it."""
+        return "answers late" if answered.wait(PATIENCE_S / 2) else "waited in vain"
 
     monkeypatch.setattr(checks, "_broker", answering)
     monkeypatch.setattr(checks, "_store", blocking)

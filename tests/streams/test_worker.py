@@ -122,14 +122,14 @@ async def test_a_role_that_leaves_without_being_told_is_an_error(settings: Setti
 async def test_a_role_that_does_not_stop_when_told_is_cut_off_in_bounded_time(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(worker, "STOP_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(worker, "STOP_TIMEOUT_S", 2)
     monkeypatch.setattr(worker, "CANCEL_TIMEOUT_S", 0.1)
     stop = asyncio.Event()
     running = asyncio.create_task(run_roles(settings, ["steady", name], stop))
     await until_ready(settings, name)
     stop.set()
-    with pytest.raises(PMLError, match=f"^{name} did not stop within 0.1 s"):
-        async with asyncio.timeout(5):
+    with pytest.raises(PMLError, match=f"^{name} did not stop within 2 s"):
+        async with asyncio.timeout(PATIENCE_S):
             await running
     assert states(settings)["steady"] == "stopped"
     await asyncio.sleep(0.6 if name == "stubborn" else 0)

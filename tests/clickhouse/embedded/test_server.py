@@ -140,7 +140,7 @@ def test_a_client_that_gives_up_frees_the_place_of_a_query_without_an_end(call: 
 
 def test_what_writes_goes_on_though_its_client_has_gone(call: Caller) -> None:
     call(b"CREATE TABLE slow (x UInt64) ENGINE = MergeTree ORDER BY x")
-    writes = b"WITH 1 AS x INSERT INTO slow SELECT x + sleepEachRow(0.2) FROM numbers(8)"
+    writes = b"WITH 1 AS x INSERT INTO slow SELECT x + sleepEachRow(0.2) FROM numbers(14)"
     with pytest.raises(urllib3.exceptions.ReadTimeoutError):
-        call.pool.request("POST", call.base, body=writes, headers=call.login, timeout=0.3)
-    wait_until(lambda: call(b"SELECT count() FROM slow").data == b"8\n", "a write was given up half-way")
+        call.pool.request("POST", call.base, body=writes, headers=call.login, timeout=1.5)
+    wait_until(lambda: call(b"SELECT count() FROM slow").data == b"14\n", "a write was given up half-way")

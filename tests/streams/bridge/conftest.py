@@ -22,6 +22,7 @@ from pml.streams.bridge.server import Server, ServerOptions
 from pml.streams.bridge.server_log import ServerLog
 from pml.streams.bridge.server_specs import HttpServer, ServerSpec, StdioServer
 from pml.streams.bridge.stdio import StdioOptions
+from pml.streams.local.ports import free_port
 
 SERVERS = Path(__file__).parents[2] / "servers"
 LINE_MAX_BYTES = 256 * 1024
@@ -98,12 +99,6 @@ def http_server(program: str, *args: str, respawn: bool = False, port_last: bool
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as chosen:
-        chosen.bind(("127.0.0.1", 0))
-        return int(chosen.getsockname()[1])
 
 
 def wait_for_port(port: int, timeout_s: float = 30) -> None:

@@ -155,7 +155,7 @@ class World:
 
 
 def run(tool: str, /, call_id: str | None = None, **fields: Any) -> CallRun:
-    """A `call.run` of a session, due in a minute."""
+    """A `call.run` of a session, due in ten minutes."""
     return CallRun(
         **{
             "call_id": call_id or f"call_{uuid.uuid4().hex[:24]}",
@@ -168,7 +168,7 @@ def run(tool: str, /, call_id: str | None = None, **fields: Any) -> CallRun:
             "speculative": False,
             "effect": "write" if tool.endswith(":count") else "read",
             "timeout_ms": 20_000,
-            "deadline_at": to_rfc3339(int(time.time() * 1000) + 60_000),
+            "deadline_at": to_rfc3339(int(time.time() * 1000) + 600_000),
             **fields,
         }
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
+from statistics import median
 
 import pytest
 import pytest_asyncio
@@ -23,9 +25,15 @@ pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pml(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
-    """One bridge for all tests of this module; each has calls of its own."""
-    async with world(kafka, tmp_path_factory.mktemp("bridge")) as made, bridge(made):
-        yield made
+    """One bridge for all tests of this module; each has calls of its own.
+
+    It speculates also where it hears nothing for two seconds, as it may on a machine that does other things
+    as well: what comes of that is tested at the gate.
+    """
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("pml.streams.bridge.gate.CONTACT_MAX_S", PATIENCE_S)
+        async with world(kafka, tmp_path_factory.mktemp("bridge")) as made, bridge(made):
+            yield made
 
 
 async def test_a_call_is_run_and_answered_with_its_id_as_idempotency_key(pml: World) -> None:
@@ -195,16 +203,16 @@ async def published_permissions(pml: World) -> set[str]:
     return set(record.data.file.tools)
 
 
-async def test_a_changed_permissions_file_is_published_within_a_second_or_so(pml: World) -> None:
+async def test_a_changed_permissions_file_is_published(pml: World) -> None:
     pml.write_permissions({"version": 1, "tools": {"raw:good": {"scope": "minimal", "approval": "auto"}}})
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while "raw:good" not in await published_permissions(pml):
             await asyncio.sleep(0.05)
     guess = run("raw:good", speculative=True)
     await pml.send(guess)
     assert (await pml.answer(guess.call_id)).status == "ok"
     pml.write_permissions(PERMISSIONS)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while "trouble:*" not in await published_permissions(pml):
             await asyncio.sleep(0.05)
 
@@ -285,19 +293,27 @@ async def switched_on_again(pml: World) -> None:
                 return
 
 
-async def test_switched_off_means_nothing_speculative_runs_within_two_seconds(pml: World) -> None:
+async def seconds_to_switch_off(pml: World) -> float:
     running = run("single:slow", arguments={"seconds": 60}, speculative=True)
     waiting = run("single:slow", arguments={"seconds": 60}, speculative=True)
     await pml.send(running)
     await until(lambda: pml.happened("slow", running))
     await pml.send(waiting)
+    began_s = time.monotonic()
     await switch(pml, "off")
-    found = await pml.answers([running.call_id, waiting.call_id], timeout_s=2.5)
+    found = await pml.answers([running.call_id, waiting.call_id])
+    took_s = time.monotonic() - began_s
     assert (found[running.call_id].status, found[waiting.call_id].status) == ("cancelled", "refused")
     later = run("trouble:echo", arguments={"text": "x"}, speculative=True)
     await pml.send(later)
     assert (await pml.answer(later.call_id)).status == "refused"
     await switched_on_again(pml)
+    return took_s
+
+
+async def test_switched_off_means_that_nothing_speculative_runs_within_two_seconds(pml: World) -> None:
+    """Mostly: a machine that stands still now and then is no slow switch."""
+    assert median([await seconds_to_switch_off(pml) for _ in range(5)]) < 2
 
 
 async def test_a_broken_catalog_record_becomes_a_dead_letter_and_other_kinds_are_passed_over(

@@ -192,7 +192,7 @@ async def test_of_two_runners_one_gets_the_claim(pml: World) -> None:
 
 async def test_a_clean_stop_leaves_nothing_running_and_nothing_lost(pml: World) -> None:
     unsafe = run("trouble:count", arguments={"seconds": 1})
-    safe = run("trouble:slow", arguments={"seconds": 2})
+    safe = run("trouble:slow", arguments={"seconds": 12})
     async with worker(pml, **STATIC) as process:
         await ready(pml, process)
         await pml.send(unsafe)

@@ -15,8 +15,9 @@ import pytest
 from pml.schemas.catalog import ServerTools
 from pml.streams.bridge.server import Server
 from pml.streams.bridge.unavailable import ServerUnavailable
+from pml.streams.local.ports import free_port
 from tests.fixtures.patience import PATIENCE_S
-from tests.streams.bridge.conftest import EventLog, NewServer, at, free_port, http_server
+from tests.streams.bridge.conftest import EventLog, NewServer, at, http_server
 from tests.streams.bridge.test_server import ask, until
 
 TOKEN = "tulip-4711-of-everybody"
@@ -279,9 +280,8 @@ async def test_a_token_that_is_given_out_again_is_used_again(new_server: NewServ
 async def test_calls_with_oauth_run_at_the_same_time(new_server: NewServer, guarded: Guarded) -> None:
     server = new_server(at(guarded.url, oauth=guarded.oauth()))
     await server.start()
-    began_s = asyncio.get_running_loop().time()
-    await asyncio.gather(*(ask(server, "slow", seconds=0.8) for _ in range(5)))
-    assert asyncio.get_running_loop().time() - began_s < 3
+    answers = await asyncio.gather(*(ask(server, "meet") for _ in range(5)))
+    assert [status for status, _, _ in answers] == ["ok"] * 5
     await server.close()
 
 

@@ -82,17 +82,21 @@ async def test_a_definition_hash_follows_description_and_schemas(
 
 
 @pytest.mark.parametrize(
-    ("broken", "words"),
+    ("broken", "words", "start_timeout_s"),
     [
-        (spec(command="/no/such/command"), "does not exist"),
-        (spec("-c", "raise SystemExit(3)"), "ended or answered wrongly"),
-        (spec("-c", "import time; time.sleep(60)"), "did not answer within"),
+        (spec(command="/no/such/command"), "does not exist", PATIENCE_S),
+        (spec("-c", "raise SystemExit(3)"), "ended or answered wrongly", PATIENCE_S),
+        (spec("-c", "import time; time.sleep(60)"), "did not answer within", 1),
     ],
 )
 async def test_a_server_that_cannot_be_started_is_unavailable_with_the_reason(
-    new_server: NewServer, listings: list[ServerTools], broken: ServerSpec, words: str
+    new_server: NewServer,
+    listings: list[ServerTools],
+    broken: ServerSpec,
+    words: str,
+    start_timeout_s: float,
 ) -> None:
-    server = new_server(broken, "broken", start_timeout_s=1)
+    server = new_server(broken, "broken", start_timeout_s=start_timeout_s)
     record = await server.start()
     assert record.status == "unavailable"
     assert words in str(record.error)

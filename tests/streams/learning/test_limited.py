@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from pml.streams.learning.limited import MIB, Limits, OverLimit, TrainingFailed, run_limited
+from tests.fixtures.project import is_gone
 
 ROOM = Limits(memory_bytes=1024 * MIB, time_s=60)
 # It tells its own id and that of a child of its own, then both wait.
@@ -47,6 +48,14 @@ async def test_more_time_than_allowed_ends_it() -> None:
         )
 
 
+def has_ended(pid: int) -> bool:
+    """Whoever adopts it takes a moment to bury it."""
+    try:
+        return is_gone(psutil.Process(pid))
+    except psutil.NoSuchProcess:
+        return True
+
+
 async def test_who_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:
     told = tmp_path / "pids"
     running = asyncio.create_task(run_limited(python(FAMILY, str(told)), os.environ, ROOM))
@@ -57,8 +66,7 @@ async def test_who_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(asyncio.CancelledError):
         await running
     for pid in map(int, (await asyncio.to_thread(told.read_text)).split()):
-        # Whoever adopts the child takes a moment to bury it.
-        while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+        while not has_ended(pid):
             await asyncio.sleep(0.01)
 
 
@@ -71,7 +79,7 @@ async def test_who_ends_before_its_child_leaves_no_child_behind(tmp_path: Path) 
     )
     await run_limited(python(program, str(told)), os.environ, ROOM)
     pid = int(told.read_text())
-    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+    while not has_ended(pid):
         await asyncio.sleep(0.01)
 
 

@@ -23,6 +23,7 @@ from pml.streams.local.kafka_probe import answers
 from pml.streams.local.polling import until
 from pml.streams.local.ports import HOST, choose_port, free_port
 from tests.fixtures.patience import PATIENCE_S
+from tests.fixtures.project import is_gone
 
 pytestmark = pytest.mark.integration
 
@@ -88,10 +89,6 @@ async def consume(bootstrap_servers: str, topic: str) -> list[bytes]:
             batch = await consumer.getmany(partition, timeout_ms=1_000)
             records += [record.value for record in batch.get(partition, [])]
         return records
-
-
-def is_gone(process: psutil.Process) -> bool:
-    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
 
 def holder_is_gone(data_dir: Path) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from statistics import median
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import orjson
 import pytest
@@ -26,8 +28,10 @@ from pml.streams.orchestrator.intake import read
 from pml.streams.orchestrator.payloads import PayloadCache
 from pml.streams.orchestrator.reading import InputReader
 from pml.streams.orchestrator.shell import Shell
+from tests.fixtures.patience import PATIENCE_S
 from tests.streams.orchestrator.world import Installation, until
 
+SWITCHED: tuple[Literal["on", "off"], ...] = ("off", "on", "off", "on", "off")
 EMPTY = Catalog(Policy(hash_key=b"k"))
 
 
@@ -125,15 +129,25 @@ async def test_the_catalog_is_read_to_its_end_and_followed(installation: Install
         assert "more" not in found.snapshot().servers
 
 
+async def seconds_to_switch(
+    installation: Installation, found: CatalogFollower, mode: Literal["on", "off"]
+) -> float:
+    record = CatalogRecord(kind="switch", id="speculation", data=SpeculationSwitch(mode=mode))
+    began_s = time.monotonic()
+    await publish(installation, record.key, encode(record))
+    async with asyncio.timeout(PATIENCE_S):
+        while found.snapshot().general_mode != mode:
+            await asyncio.sleep(0.02)
+    return time.monotonic() - began_s
+
+
 async def test_the_switch_holds_within_two_seconds(installation: Installation) -> None:
+    """Mostly: a machine that stands still now and then is no slow switch."""
     async with follower(installation) as (found, _):
         await found.catch_up()
         assert found.snapshot().general_mode == "on"
-        record = CatalogRecord(kind="switch", id="speculation", data=SpeculationSwitch(mode="off"))
-        await publish(installation, record.key, encode(record))
-        async with asyncio.timeout(2):
-            while found.snapshot().general_mode == "on":
-                await asyncio.sleep(0.02)
+        took_s = [await seconds_to_switch(installation, found, mode) for mode in SWITCHED]
+        assert median(took_s) < 2
 
 
 async def test_a_record_that_cannot_be_read_is_reported_and_passed_over(installation: Installation) -> None:

@@ -217,11 +217,18 @@ async def test_who_stops_to_wait_stops_nothing(stack: Project) -> None:
         assert not happened("slow cancelled")
 
 
+def written(file: Path, text: str) -> None:
+    """In one step: who watches it sees no half of it."""
+    aside = file.with_suffix(".aside")
+    aside.write_text(text)
+    aside.replace(file)
+
+
 async def test_clients_hear_that_the_tools_have_changed(stack: Project) -> None:
     """Both what an operator allows and what a server has."""
     permissions = stack.folder / "mcp-permissions.yaml"
     for server in (over_stdio(stack), address(stack)):
-        permissions.write_text(PERMISSIONS)
+        written(permissions, PERMISSIONS)
         heard: list[Any] = []
 
         async def hear(message: Any, heard: list[Any] = heard) -> None:
@@ -233,7 +240,7 @@ async def test_clients_hear_that_the_tools_have_changed(stack: Project) -> None:
         async with Client(server, mode="legacy", message_handler=hear) as client:
             assert client.server_capabilities.tools.list_changed
             await until_listed(client, "git__git_show")
-            permissions.write_text(PERMISSIONS.replace('"git:git_show"', '"git:git_diff"'))
+            written(permissions, PERMISSIONS.replace('"git:git_show"', '"git:git_diff"'))
             await until(told)
             names = await names_of(client)
             assert ("git__git_diff" in names, "git__git_show" in names) == (True, False)
@@ -243,7 +250,7 @@ async def test_clients_hear_that_the_tools_have_changed(stack: Project) -> None:
         async with Client(server) as client:
             assert client.server_capabilities.tools.list_changed
             async with client.listen(tools_list_changed=True) as changes:
-                permissions.write_text(PERMISSIONS)
+                written(permissions, PERMISSIONS)
                 # The change before may still be told: each is heard, and after the last the list is right.
                 async with asyncio.timeout(PATIENCE_S):
                     await anext(changes)
