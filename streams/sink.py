@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
@@ -25,6 +25,7 @@ from pml.streams.dead_letters import dead_letter
 from pml.streams.health import Health
 from pml.streams.log.reader import counted
 from pml.streams.settings import Settings
+from pml.streams.sink_assignment import Assignment
 from pml.streams.sink_buffer import Batch, Buffer, Limits, plan_metadata, planned_end
 from pml.streams.sink_rows import Row, row_of
 from pml.streams.sink_store import SinkStore
@@ -68,11 +69,8 @@ class Sink(ConsumerRebalanceListener):
         sink = settings.sink
         self._limits = Limits(sink.batch_rows, sink.batch_bytes)
         self._store = SinkStore(settings)
-        self._assigned: set[int] | None = None
-        self._buffers: dict[int, Buffer] = {}
-        self._flushes: dict[int, asyncio.Task[None]] = {}
+        self._assignment: Assignment | None = None
         self._slots = asyncio.Semaphore(INSERTS_AT_ONCE)
-        self._history: asyncio.Task[None] | None = None
         self._blocked = False
         self._insert_s = 0.0
 
@@ -100,19 +98,17 @@ class Sink(ConsumerRebalanceListener):
 
     async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
         """Partitions of this process; their buffers are opened by the next turn, where an error is heard."""
-        self._assigned = {pair.partition for pair in assigned}
+        self._assignment = Assignment(frozenset(pair.partition for pair in assigned))
 
     async def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
-        """Let go: whoever comes next repeats what is not committed."""
-        history, self._history = self._history, None
-        work = [*self._flushes.values(), *([history] if history else [])]
-        for task in work:
-            task.cancel()
-        await asyncio.gather(*work, return_exceptions=True)
-        for partition in self._buffers:
+        """Let go, at once: a turn that runs meanwhile must not take what is being cancelled for its own."""
+        assignment, self._assignment = self._assignment, None
+        if assignment is None:
+            return
+        for partition in assignment.buffers:
             with suppress(KeyError):
                 CONSUMER_LAG.remove(self.name, self._topic, partition)
-        self._assigned, self._buffers, self._flushes = None, {}, {}
+        await assignment.cancel()
 
     def _new_consumer(self) -> Any:
         kafka = self._settings.kafka
@@ -129,67 +125,61 @@ class Sink(ConsumerRebalanceListener):
         )
 
     async def _turn(self) -> None:
-        await self._open((self._assigned or set()) - self._buffers.keys())
+        assignment = self._assignment
+        if assignment is not None:
+            await self._open(assignment)
         fetched = await self._consumer.getmany(timeout_ms=POLL_MS, max_records=self._limits.rows)
-        now_s = time.monotonic()
-        for pair, records in fetched.items():
-            if pair.partition in self._buffers:
-                self._buffers[pair.partition].take(records, now_s)
-        self._collect()
-        wait_s = self._wait_s()
-        for partition, buffer in self._buffers.items():
-            if partition not in self._flushes and buffer.due(now_s, wait_s):
-                self._flushes[partition] = asyncio.create_task(self._flush(buffer))
-        self._pause()
-        self._follow_thresholds()
+        if assignment is not None and assignment is self._assignment:
+            self._work(assignment, fetched)
         if self._telling.done():
             self._telling.result()
 
-    def _follow_thresholds(self) -> None:
-        """One sink of all keeps their history: the one that owns partition 0."""
-        if self._history is None and 0 in self._buffers:
+    def _work(self, assignment: Assignment, fetched: Mapping[TopicPartition, Sequence[Any]]) -> None:
+        now_s = time.monotonic()
+        for pair, records in fetched.items():
+            if pair.partition in assignment.buffers:
+                assignment.buffers[pair.partition].take(records, now_s)
+        assignment.collect()
+        wait_s = self._wait_s(len(assignment.buffers))
+        for partition, buffer in assignment.buffers.items():
+            if partition not in assignment.flushes and buffer.due(now_s, wait_s):
+                assignment.flushes[partition] = asyncio.create_task(self._flush(buffer))
+        self._pause(assignment)
+        # One sink of all keeps the history of thresholds: the one that owns partition 0.
+        if assignment.history is None and 0 in assignment.buffers:
             history = ThresholdHistory(self._settings, self._store)
-            self._history = asyncio.create_task(history.run(), name="thresholds")
-        elif self._history is not None and self._history.done():
-            self._history.result()
+            assignment.history = asyncio.create_task(history.run(), name="thresholds")
 
-    def _wait_s(self) -> float:
+    def _wait_s(self, partitions: int) -> float:
         """How long a small batch waits: a short time, or what keeps the store idle half of the time.
 
         An insert of five rows costs nearly as much as one of five hundred, so many partitions with a few
         events each would keep it busy for nothing.
         """
-        paced_s = 2 * len(self._buffers) * self._insert_s
+        paced_s = 2 * partitions * self._insert_s
         return max(self._settings.sink.batch_wait_ms / 1000, min(paced_s, WAIT_MAX_S))
 
-    async def _open(self, partitions: Iterable[int]) -> None:
+    async def _open(self, assignment: Assignment) -> None:
         """Begin each partition where the group stands, with the plan that a crash left there."""
-        pairs = [TopicPartition(self._topic, partition) for partition in partitions]
+        pairs = [TopicPartition(self._topic, partition) for partition in assignment.unopened]
         if not pairs:
             return
         group = self._settings.group(self.name)
         stored = await self._admin.list_consumer_group_offsets(group, partitions=pairs)
         beginnings = await self._consumer.beginning_offsets(pairs)
+        if assignment is not self._assignment:
+            return
         for pair in pairs:
-            if pair not in self._consumer.assignment():
-                continue
             place = stored.get(pair, OffsetAndMetadata(-1, ""))
             known = place.offset >= 0
             first = place.offset if known else beginnings[pair]
             planned = planned_end(first, place.metadata) if known else None
-            self._buffers[pair.partition] = Buffer(pair.partition, first, self._limits, planned)
+            assignment.buffers[pair.partition] = Buffer(pair.partition, first, self._limits, planned)
             self._consumer.seek(pair, first)
 
-    def _collect(self) -> None:
-        """Forget the flushes that ended; an error of one ends the role."""
-        for partition, flush in list(self._flushes.items()):
-            if flush.done():
-                del self._flushes[partition]
-                flush.result()
-
-    def _pause(self) -> None:
+    def _pause(self, assignment: Assignment) -> None:
         paused = self._consumer.paused()
-        for partition, buffer in self._buffers.items():
+        for partition, buffer in assignment.buffers.items():
             pair = TopicPartition(self._topic, partition)
             if buffer.full and pair not in paused:
                 self._consumer.pause(pair)
@@ -256,36 +246,35 @@ class Sink(ConsumerRebalanceListener):
 
     async def _tell_often(self) -> None:
         while True:
-            if self._begun():
+            assignment = self._assignment
+            # Until it is known where this process stands it would lag by nothing.
+            if assignment is not None and not assignment.unopened:
                 with suppress(KafkaError, IllegalStateError):
-                    self._tell(await self._ends())
+                    ends = await self._ends(assignment.partitions)
+                    if assignment is self._assignment:
+                        self._tell(assignment.buffers, ends)
             await asyncio.sleep(TELL_S)
 
-    def _begun(self) -> bool:
-        """Whether it is known where this process stands; without a partition it would lag by nothing."""
-        return self._assigned is not None and self._assigned <= self._buffers.keys()
-
-    async def _ends(self) -> dict[int, int]:
+    async def _ends(self, partitions: Iterable[int]) -> dict[int, int]:
         """Where the log ends now; the consumer itself does not look while a partition is paused."""
-        pairs = [TopicPartition(self._topic, partition) for partition in self._buffers]
+        pairs = [TopicPartition(self._topic, partition) for partition in partitions]
         ends = await self._consumer.end_offsets(pairs) if pairs else {}
         return {pair.partition: end for pair, end in ends.items()}
 
-    def _tell(self, ends: Mapping[int, int]) -> None:
-        # One that was opened since the ends were asked for is told next time.
-        buffers = [buffer for buffer in self._buffers.values() if buffer.partition in ends]
-        lag = {buffer.partition: max(0, ends[buffer.partition] - buffer.first) for buffer in buffers}
+    def _tell(self, buffers: Mapping[int, Buffer], ends: Mapping[int, int]) -> None:
+        lag = {partition: max(0, ends[partition] - buffer.first) for partition, buffer in buffers.items()}
         for partition, records in lag.items():
             CONSUMER_LAG.labels(self.name, self._topic, partition).set(records)
         self._health.progress(
             lag=sum(lag.values()),
-            position=sum(buffer.first for buffer in buffers),
+            position=sum(buffer.first for buffer in buffers.values()),
             partitions=len(lag),
-            buffered=sum(len(buffer.records) for buffer in buffers),
+            buffered=sum(len(buffer.records) for buffer in buffers.values()),
         )
 
     async def _finish(self) -> None:
-        if self._flushes and not self._blocked:
-            await asyncio.wait(self._flushes.values(), timeout=FINISH_TIMEOUT_S)
+        flushes = self._assignment.flushes if self._assignment else {}
+        if flushes and not self._blocked:
+            await asyncio.wait(flushes.values(), timeout=FINISH_TIMEOUT_S)
         await self.on_partitions_revoked(())
         self._store.close()

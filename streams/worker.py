@@ -245,13 +245,21 @@ async def _run_watched(role: Role, health: Health, stop: asyncio.Event) -> None:
         if watching.done():
             watching.result()
         if not stop.is_set():
-            running.result()
+            _hear(running)
             raise PMLError(f"the role {role.name} ended without being told to")
         await running
     finally:
         for task in (running, watching):
             task.cancel()
         await asyncio.gather(running, watching, return_exceptions=True)
+
+
+def _hear(running: asyncio.Task[None]) -> None:
+    """Raise what a role ended with. Nobody cancelled it: a `CancelledError` comes from a task of its own."""
+    try:
+        running.result()
+    except asyncio.CancelledError as error:
+        raise RuntimeError("a task that it waited for was cancelled by another of its own") from error
 
 
 async def _watch(name: str, health: Health) -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -25,6 +26,7 @@ from pml.streams.log.append import Outgoing
 from pml.streams.log.reader import event_headers
 from pml.streams.settings import Settings
 from pml.streams.sink import Sink
+from pml.streams.sink_store import SinkStore
 from pml.streams.topics import ensure_topics
 from tests.fixtures.commands import Command, start_role
 from tests.fixtures.patience import PATIENCE_S
@@ -207,6 +209,50 @@ async def test_two_sinks_share_the_partitions_and_a_rebalance_doubles_nothing(se
             await until(lambda: len(stored(settings)) >= len(written), "events are missing")
         written += await write_runs(log, 10)
         await until(lambda: len(stored(settings)) >= len(written), "events are missing")
+    assert stored(settings) == sorted(written)
+
+
+class Turnstile:
+    """Holds inserts back; one that is cancelled there ends only after its sink has looked around again."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.held = self.cancelled = self.turns = 0
+        self.opened = asyncio.Event()
+        insert, getmany = SinkStore.insert, AIOKafkaConsumer.getmany
+
+        async def held_insert(store: SinkStore, *values: Any, **named: Any) -> None:
+            self.held += 1
+            try:
+                await self.opened.wait()
+            except asyncio.CancelledError:
+                self.cancelled += 1
+                turns = self.turns + 3
+                while self.turns < turns:
+                    await asyncio.sleep(0.01)
+                raise
+            await insert(store, *values, **named)
+
+        async def counted_getmany(consumer: AIOKafkaConsumer, *values: Any, **named: Any) -> Any:
+            self.turns += 1
+            return await getmany(consumer, *values, **named)
+
+        monkeypatch.setattr(SinkStore, "insert", held_insert)
+        monkeypatch.setattr(AIOKafkaConsumer, "getmany", counted_getmany)
+
+
+async def test_a_sink_goes_on_while_a_rebalance_ends_its_inserts_one_after_the_other(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turnstile = Turnstile(monkeypatch)
+    async with LogWriter(settings) as log, sinking(settings):
+        written = await write_runs(log, 30)
+        await until(lambda: turnstile.held == 2, "nothing is inserted")
+        async with sinking(settings):
+            await until(lambda: turnstile.cancelled == 2, "the group does not rebalance")
+            turnstile.opened.set()
+            await until(lambda: len(stored(settings)) >= len(written), "events are missing")
+        written += await write_runs(log, 30)
+        await until(lambda: len(stored(settings)) >= len(written), "events are missing after the rebalance")
     assert stored(settings) == sorted(written)
 
 

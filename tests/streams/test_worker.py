@@ -44,6 +44,19 @@ class Leaving(Steady):
         self.health.ready()
 
 
+class Torn(Steady):
+    """It reads the result of a task that another of its tasks has cancelled."""
+
+    name = "torn"
+
+    async def run(self, stop: asyncio.Event) -> None:
+        self.health.ready()
+        flush = asyncio.create_task(stop.wait())
+        flush.cancel()
+        await asyncio.wait({flush})
+        flush.result()
+
+
 class Stuck(Steady):
     name = "stuck"
 
@@ -74,7 +87,8 @@ class Stubborn(Deaf):
 @pytest.fixture
 def settings(kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     roles = {
-        role.name: f"{__name__}:{role.__name__}" for role in (Steady, Failing, Leaving, Stuck, Deaf, Stubborn)
+        role.name: f"{__name__}:{role.__name__}"
+        for role in (Steady, Failing, Leaving, Torn, Stuck, Deaf, Stubborn)
     }
     monkeypatch.setattr(worker, "ROLES", roles)
     prefix = f"w{uuid.uuid4().hex[:8]}."
@@ -115,6 +129,13 @@ async def test_one_failing_role_stops_the_others_and_ends_the_process(settings: 
 async def test_a_role_that_leaves_without_being_told_is_an_error(settings: Settings) -> None:
     with pytest.raises(PMLError, match="without being told"):
         await run_roles(settings, ["leaving"], asyncio.Event())
+
+
+@pytest.mark.integration
+async def test_a_role_that_a_cancelled_task_of_its_own_ends_has_failed(settings: Settings) -> None:
+    with pytest.raises(RuntimeError, match="was cancelled by another"):
+        await run_roles(settings, ["steady", "torn"], asyncio.Event())
+    assert states(settings) == {"steady": "stopped", "torn": "failed"}
 
 
 @pytest.mark.integration
