@@ -206,8 +206,8 @@ def test_nobody_waits_longer_than_they_said(clickhouse_url: str) -> None:
 def test_a_query_may_take_the_time_that_it_is_allowed(
     clickhouse_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slow, endless = "SELECT sleep(2)", "SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(number)"
-    monkeypatch.setattr(client, "ANSWER_TIMEOUT_S", 1)
+    slow, endless = "SELECT sleep(3)", "SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(number)"
+    monkeypatch.setattr(client, "ANSWER_TIMEOUT_S", 2)
     with Store.connect(clickhouse_url, "default") as store:
         with pytest.raises(StoreUnavailable):
             store.command(slow)

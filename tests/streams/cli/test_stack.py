@@ -170,6 +170,11 @@ def asked_otherwise(project: Project) -> None:
     assert (meant["status"], meant["result"]) == ("completed", {"read": "b.txt"})
 
 
+def catalog(project: Project) -> dict[str, Any]:
+    """The tools that the running bridge has told of, by their names."""
+    return {tool["tool"]: tool for tool in project.json("tools", "list")}
+
+
 def test_from_up_to_down_with_deaths_in_between(project: Project) -> None:
     project.pml("up", "--detach")
     assert project.json("status")["ready"] is True
@@ -191,9 +196,10 @@ def test_from_up_to_down_with_deaths_in_between(project: Project) -> None:
     a_program_is_a_capability(project)
 
     project.add_server("disk")
+    wait_until(lambda: "disk:list_dir" in catalog(project), "the new server")
     approved = project.json("tools", "approve", "disk:list_dir", "--scope", "readonly")
     assert (approved["in_force"], len(approved["entry"]["definition"])) == (True, 64)
-    tools = {tool["tool"]: tool for tool in project.json("tools", "list")}
+    tools = catalog(project)
     assert (tools["disk:list_dir"]["speculable"], tools["disk:read_file"]["allowed"]) == (True, False)
     what_was_approved_runs(project)
     project.pml("speculation", "off")

@@ -19,7 +19,8 @@ from pml.streams.local.services import Worker
 from pml.streams.local.stack import WORKERS
 from pml.streams.settings import Settings
 
-PATIENCE_S = 2 * WRITE_INTERVAL_S
+# Twice as long as it may take until progress is seen that is made once in an interval.
+PATIENCE_S = 4 * WRITE_INTERVAL_S
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ async def test_a_worker_that_restores_its_tables_is_waited_for(worker: Any, tmp_
     waiting = asyncio.create_task(worker._becomes_ready())
     for offset in range(8):
         health.progress(restored=offset, lag=1)
-        await asyncio.sleep(PATIENCE_S / 2)
+        await asyncio.sleep(WRITE_INTERVAL_S)
     assert not waiting.done(), "given up while it got on"
     health.ready()
     assert await waiting
