@@ -58,12 +58,15 @@ class Admission:
         (lane.early if ticket.speculative else lane.real)[ticket] = None
 
     def promote(self, ticket: Ticket) -> None:
-        """A speculative call became a real one: where it waits, it joins the real queue."""
+        """A speculative call became a real one: where it waits, it joins the real queue.
+
+        One that is being refused waits nowhere, and its server may be unknown here.
+        """
         if not ticket.speculative:
             return
         ticket.speculative = False
-        lane = self._lanes[ticket.server]
-        if ticket in lane.early:
+        lane = self._lanes.get(ticket.server)
+        if lane is not None and ticket in lane.early:
             del lane.early[ticket]
             lane.real[ticket] = None
 

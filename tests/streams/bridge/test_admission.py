@@ -86,6 +86,15 @@ def test_a_waiting_call_that_is_joined_goes_before_other_guesses() -> None:
     assert admission.admit() == [joined]
 
 
+def test_a_call_that_is_refused_waits_nowhere_and_may_be_joined() -> None:
+    admission = Admission(4, 2, {"a": 2})
+    refused, unknown = early(), early("removed")
+    for ticket in (refused, unknown):
+        admission.promote(ticket)
+    assert [ticket.speculative for ticket in (refused, unknown)] == [False, False]
+    assert (admission.waiting, admission.admit()) == (0, [])
+
+
 def test_nobody_gives_way_where_it_would_not_help() -> None:
     admission = Admission(3, 10, {"a": 1, "b": 2})
     busy, guess = real("a"), early("b")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from statistics import median
 
 import pytest
@@ -135,6 +136,18 @@ async def test_an_unsafe_call_that_takes_too_long_is_not_interrupted_and_answers
             await asyncio.sleep(0.05)
     assert [outcome.status for outcome in outcomes] == ["error", "ok"]
     assert pml.happened("count ended", call) == 1
+
+
+async def test_a_guess_at_a_server_that_was_removed_may_be_joined(kafka: str, tmp_path: Path) -> None:
+    """Both records in one batch, as a bridge finds them that was started again without the server."""
+    async with world(kafka, tmp_path, servers=["trouble"]) as pml:
+        guess, other = run("removed:tool", speculative=True), run("trouble:echo", arguments={"text": "x"})
+        for call in (guess, guess.model_copy(update={"speculative": False}), other):
+            await pml.send(call)
+        async with bridge(pml):
+            answers = await pml.answers([guess.call_id, other.call_id])
+    assert answers[guess.call_id].error.code == "UNKNOWN_SERVER"
+    assert answers[other.call_id].status == "ok"
 
 
 @pytest.mark.parametrize(
