@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Any
 
@@ -55,6 +57,23 @@ ACCOUNT_BREACHES = Counter("pml_account_breaches_total", "Sessions whose specula
 MCP_SERVER_UP = Gauge("pml_mcp_server_up", "Whether an MCP server answers", ["server"])
 BUILD_INFO = Gauge("pml_build_info", "Always 1; the label is the release", ["version"])
 BUILD_INFO.labels(version("procedural-memory-layer")).set(1)
+
+
+class ConsumerLag:
+    """What one role lags by. A partition that it tells of no more is somebody else's: its figure goes."""
+
+    def __init__(self, role: str) -> None:
+        self._role = role
+        self._told: set[tuple[str, int]] = set()
+
+    def tell(self, records: Mapping[tuple[str, int], int]) -> None:
+        """How many records wait, by topic and partition: of all that the role owns now."""
+        for topic, partition in self._told - records.keys():
+            with suppress(KeyError):  # another of the same role in this process may have been quicker
+                CONSUMER_LAG.remove(self._role, topic, partition)
+        for (topic, partition), waiting in records.items():
+            CONSUMER_LAG.labels(self._role, topic, partition).set(waiting)
+        self._told = set(records)
 
 
 class Endpoint:

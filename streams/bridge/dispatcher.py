@@ -54,6 +54,10 @@ class Dispatcher:
     def run_call(self, partition: Partition, call: Call) -> None:
         """A `call.run`: attach to the same call where it is known, else refuse or queue it."""
         known = partition.calls.get(call.run.call_id)
+        if known is not None and known.let_go:
+            # The partition is ours again before that call has ended, which nobody will answer.
+            partition.drop(known)
+            known = None
         if known is not None:
             partition.attach(known, call.offset)
             if not call.run.speculative:

@@ -88,7 +88,8 @@ class Partition:
 
     def drop(self, call: Call) -> None:
         """A call is not run on here and not answered: its record comes again, to whoever reads it."""
-        if self.calls.pop(call.run.call_id, None) is not None:
+        if self.calls.get(call.run.call_id) is call:
+            del self.calls[call.run.call_id]
             self._bytes -= call.size_bytes
 
     def pass_over(self, offset: int) -> None:

@@ -22,10 +22,11 @@ from pml.streams.bridge.dispatcher import Dispatcher
 from pml.streams.bridge.partition import Partition
 from pml.streams.bridge.partitions import Partitions
 from pml.streams.bridge.recovery import Recovery
+from pml.streams.bridge.watermark import Watermark
 from pml.streams.clock import Clock, now_ms
 from pml.streams.connection import partition_for
 from pml.streams.crash_points import crash_point
-from pml.streams.telemetry import CONSUMER_LAG
+from pml.streams.telemetry import ConsumerLag
 
 POLL_MS = 200
 POLL_RECORDS = 500
@@ -64,6 +65,7 @@ class CallService(ConsumerRebalanceListener):
         self._recovery = Recovery(topics, clients.tails, clients.consumer, now_ms)
         self._recovering: asyncio.Task[None] | None = None
         self._committed: dict[int, int] = {}
+        self._told = ConsumerLag("bridge")
         self._stopping = False
         self.recovered = asyncio.Event()
 
@@ -75,8 +77,7 @@ class CallService(ConsumerRebalanceListener):
         """Where the service stands, for its health and the stall watch."""
         owned = self._partitions.owned()
         lags = {partition.number: self._lag(partition) for partition in owned}
-        for number, lag in lags.items():
-            CONSUMER_LAG.labels("bridge", self._topic, str(number)).set(lag)
+        self._told.tell({(self._topic, number): lag for number, lag in lags.items()})
         busy = self._dispatcher.running + self._dispatcher.waiting
         return {
             "partitions": len(owned),
@@ -95,8 +96,9 @@ class CallService(ConsumerRebalanceListener):
         try:
             while not stop.is_set():
                 batches = await self._consumer.getmany(timeout_ms=POLL_MS, max_records=POLL_RECORDS)
+                read_for = {partition.number: partition.watermark for partition in self._partitions.owned()}
                 for pair, records in batches.items():
-                    await self._take(pair.partition, records)
+                    await self._take(pair.partition, records, read_for.get(pair.partition))
         finally:
             self._stopping = True
             committing.cancel()
@@ -147,11 +149,15 @@ class CallService(ConsumerRebalanceListener):
             self._recovering.cancel()
             await asyncio.wait({self._recovering})
 
-    async def _take(self, number: int, records: list[Any]) -> None:
+    async def _take(self, number: int, records: list[Any], read_for: Watermark | None) -> None:
+        """Take records that were read for a watermark. After a rebalance there is another one.
+
+        Then they are read again: recovery seeks.
+        """
         partition = self._partitions.get(number)
         for record in records:
-            if partition is None or not partition.ready:
-                return  # recovery seeks
+            if partition is None or not partition.ready or partition.watermark is not read_for:
+                return
             if record.offset < partition.watermark.position:
                 continue
             if partition.full:
@@ -173,8 +179,10 @@ class CallService(ConsumerRebalanceListener):
             if isinstance(message, CallRun):
                 call = Call.of(message, partition.number, record.offset, len(record.value))
         except (UndecodableRecord, UnknownMessage, Misplaced) as error:
+            watermark = partition.watermark
             await self._letters.send(record, "decode", error)
-            partition.pass_over(record.offset)
+            if partition.watermark is watermark:  # else it is read again
+                partition.pass_over(record.offset)
             return
         if isinstance(message, CallCancel):
             self._dispatcher.cancel_call(partition, message, record.offset)
