@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import mcp_types as types
+import structlog
 
 from pml.schemas.calls import LATE_ANSWER_S, CallEnded, CallError
 from pml.schemas.identifiers import INTERNAL_SERVER, split_tool
@@ -21,6 +23,7 @@ from pml.streams.bridge.unavailable import ServerUnavailable
 from pml.streams.clock import Clock, now_ms
 from pml.streams.crash_points import crash_point
 
+log = structlog.get_logger("pml.bridge")
 Request = asyncio.Task[types.CallToolResult]
 
 
@@ -60,14 +63,14 @@ class Runner:
             return ended(run, "not_started", error=failure)
 
     async def _in_session(self, call: Call, claims: Claims) -> CallEnded | None:
-        """In the session that there is; in a new one where that had ended before the call was sent."""
+        """In the session that there is; in a new one where that had ended before the call was sent.
+
+        Also where it was ended for idleness in the very moment in which it was handed out.
+        """
         run, server = call.run, self._servers[call.ticket.server]
         async with server.session(run.tenant, run.session_id) as session:
-            try:
+            with suppress(ServerUnavailable):
                 return await self._claim_and_call(call, claims, session)
-            except ServerUnavailable:
-                if session.closed_by_us:
-                    raise
         async with server.session(run.tenant, run.session_id) as session:
             return await self._claim_and_call(call, claims, session)
 
@@ -139,7 +142,12 @@ class Runner:
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._late.add(task)
-        task.add_done_callback(self._late.discard)
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._late.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a late answer is lost; its task stays unknown until it is resolved", error=str(error))
 
 
 def meta_of(call: Call) -> dict[str, Any]:

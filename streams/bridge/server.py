@@ -73,7 +73,7 @@ class Server:
         """A running session for this tenant and conversation; it is not ended while it is held.
 
         Raises:
-            ServerUnavailable: it cannot be started, or may not yet be started again.
+            ServerUnavailable: it cannot be started, may not yet be started again, or is ended for good.
         """
         session = await self._current(self._scope(tenant, session_id))
         session.hold()
@@ -129,6 +129,8 @@ class Server:
         session = self._sessions.get(scope)
         if session is not None and session.alive:
             return session
+        if self._closing:
+            raise ServerUnavailable(f"the MCP server {self.name} is being ended with its bridge")
         opening = self._opening.get(scope)
         if opening is None:
             opening = self._opening[scope] = asyncio.create_task(self._open(scope))
