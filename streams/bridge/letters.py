@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
@@ -19,6 +20,7 @@ class DeadLetters:
     def __init__(self, topics: Topics, options: dict[str, Any]) -> None:
         self._topics, self._options = topics, options
         self._producer: Any = None
+        self._making = asyncio.Lock()
 
     async def send(self, record: Received, stage: str, error: PMLError) -> None:
         """Send one, again until it is acknowledged.
@@ -43,8 +45,16 @@ class DeadLetters:
             await producer.stop()
 
     async def _current(self) -> Any:
-        if self._producer is None:
-            producer = AIOKafkaProducer(**self._options)
+        async with self._making:
+            if self._producer is None:
+                self._producer = await self._started()
+            return self._producer
+
+    async def _started(self) -> Any:
+        producer = AIOKafkaProducer(**self._options)
+        try:
             await producer.start()
-            self._producer = producer
-        return self._producer
+        except BaseException:
+            await producer.stop()
+            raise
+        return producer

@@ -58,13 +58,18 @@ class CatalogTail:
         anew = self._consumer is None
         if self._consumer is None:
             self._consumer = await self._connected()
-        records: list[Any] = []
         try:
-            async with asyncio.timeout(CATCH_UP_S):
-                end = (await self._consumer.end_offsets([self._pair]))[self._pair]
-        except (KafkaError, TimeoutError) as error:
-            await self.close()
-            raise BrokerUnavailable(f"the catalog cannot be read: {error!r}") from error
+            return await self._news(anew)
+        except BaseException as error:
+            await self.close()  # what it gave until then is lost
+            if isinstance(error, (KafkaError, TimeoutError)):
+                raise BrokerUnavailable(f"the catalog cannot be read: {error!r}") from error
+            raise
+
+    async def _news(self, anew: bool) -> News:
+        records: list[Any] = []
+        async with asyncio.timeout(CATCH_UP_S):
+            end = (await self._consumer.end_offsets([self._pair]))[self._pair]
         position = await self._consumer.position(self._pair)
         if position < end:
             records, position = await self._until(end)

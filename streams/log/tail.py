@@ -183,8 +183,8 @@ class Tails:
             yield consumer
             consumer.pause(*consumer.assignment())
         except BaseException as error:
-            await self._close(consumer)
-            consumer = None
+            failed, consumer = consumer, None  # first: closing it may be cut off
+            await self._close(failed)
             if isinstance(error, OffsetOutOfRangeError):
                 raise OffsetGone(f"the topic does not hold this offset: {error}") from error
             if isinstance(error, (KafkaError, TimeoutError, OSError, IllegalStateError)):

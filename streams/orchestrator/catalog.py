@@ -54,6 +54,7 @@ class CatalogFollower:
         self._heard_at = self._asked_at = float("-inf")
         self._silent_s = 0.0
         self._moved = asyncio.Condition()
+        self._taking = False
 
     async def start(self) -> None:
         """Connect; `follow` reads."""
@@ -89,8 +90,10 @@ class CatalogFollower:
         """
         while True:
             found = (await self._consumer.getmany(self._pair, timeout_ms=POLL_MS)).get(self._pair, [])
+            self._taking = True
             for record in found:
                 await self._take(record)
+            self._taking = False
             if found:
                 self._heard()
             elif _now_s() - self._heard_at > CONTACT_S / 4:
@@ -107,7 +110,8 @@ class CatalogFollower:
         try:
             end = (await self._consumer.end_offsets([self._pair]))[self._pair]
             async with asyncio.timeout(SILENCE_S), self._moved:
-                while await self._consumer.position(self._pair) < end:
+                # The consumer's position is behind what it gave, which may not be taken in yet.
+                while await self._consumer.position(self._pair) < end or self._taking:
                     await self._moved.wait()
         except (KafkaError, TimeoutError) as error:
             raise BrokerUnavailable(f"the catalog cannot be read to its end: {error!r}") from error

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from aiokafka.errors import ConsumerStoppedError, KafkaConnectionError
 from aiokafka.structs import TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from pml.schemas.errors import BrokerUnavailable
 from pml.streams.local.ports import free_port
 from pml.streams.log.append import Appender, Outgoing
 from pml.streams.log.tail import OffsetGone, Tails, spans
+from tests.fixtures.patience import PATIENCE_S
 
 
 async def fill(appender: Appender, topic: str, partition: int, count: int) -> None:
@@ -71,6 +73,52 @@ async def test_an_end_that_nobody_wrote_is_given_up(tails: Tails, topic: str, ap
     tails._silence_s = 0.6
     with pytest.raises(BrokerUnavailable, match="up to 5"):
         await offsets(tails, topic, 0, 0, 5)
+
+
+class Failing:
+    """A consumer that fails and takes its time to stop; stopped, it says so."""
+
+    def __init__(self, fails: bool) -> None:
+        self.fails, self.closed, self.stopping, self.stopped = fails, False, asyncio.Event(), asyncio.Event()
+
+    async def start(self) -> None: ...
+
+    def assignment(self) -> list[Any]:
+        return []
+
+    def pause(self, *_: Any) -> None: ...
+
+    async def end_offsets(self, pairs: Any) -> dict[Any, int]:
+        if self.closed:
+            raise ConsumerStoppedError
+        if self.fails:
+            raise KafkaConnectionError("gone")
+        return dict.fromkeys(pairs, 1)
+
+    async def stop(self) -> None:
+        self.closed = True
+        self.stopping.set()
+        if self.fails:
+            await self.stopped.wait()
+
+
+async def test_a_reader_that_is_cut_off_while_it_closes_is_not_used_again() -> None:
+    made: list[Failing] = []
+
+    def new(**_: Any) -> Failing:
+        made.append(Failing(fails=not made))
+        return made[-1]
+
+    tails = Tails({}, consumers=1, new_consumer=new)
+    await tails.start()
+    reading = asyncio.create_task(tails.end("t", 0))
+    await asyncio.wait_for(made[0].stopping.wait(), PATIENCE_S)
+    reading.cancel()
+    await asyncio.wait({reading})
+    made[0].stopped.set()
+    assert await tails.end("t", 0) == 1
+    assert len(made) == 2
+    await tails.stop()
 
 
 async def test_no_broker_is_an_error_that_says_so() -> None:
