@@ -64,11 +64,13 @@ class States:
         self._forget_ended()
 
     def drop(self, key: bytes, epoch: int) -> None:
-        """The record of an ended life was removed."""
+        """The record of an ended life was removed; the session may have begun another one meanwhile."""
         stored = self._stored.get(key)
         if stored is not None and stored.epoch == epoch:
             del self._stored[key]
-            self._sessions.pop(key, None)
+            session = self._sessions.get(key)
+            if session is not None and session.epoch == epoch:
+                del self._sessions[key]
 
     @property
     def stored(self) -> Mapping[bytes, Stored]:

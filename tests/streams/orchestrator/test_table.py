@@ -177,3 +177,16 @@ def test_what_is_on_its_way_to_the_table_is_not_forgotten(monkeypatch: pytest.Mo
         states.written(stored_among(dict(batch)))
         assert {key: states.get(key) for key in sessions} == sessions
     assert not states._sessions
+
+
+def test_a_session_that_came_back_while_its_old_life_was_removed_is_kept() -> None:
+    """A run begins in the moment in which the sweep's tombstones are on their way."""
+    first, began = started(epoch=4)
+    store = written(ended(first), began)
+    table = PartitionTable(store, 3)
+    states = States(3, table, table.load()[1])
+    again, _ = started(epoch=20)
+    states.put(KEY, again)
+    states.drop(KEY, epoch=4)
+    assert (states.get(KEY), list(states.live())) == (again, [(KEY, again)])
+    assert KEY not in states.stored
