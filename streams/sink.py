@@ -31,7 +31,7 @@ from pml.streams.sink_rows import Row, row_of
 from pml.streams.sink_store import SinkStore
 from pml.streams.sink_thresholds import ThresholdHistory
 from pml.streams.sources import opened
-from pml.streams.telemetry import CONSUMER_LAG
+from pml.streams.telemetry import ConsumerLag
 from pml.streams.topics import admin_client
 
 # Two keep the store busy while the next batch is being decoded; more only make smaller batches.
@@ -73,6 +73,7 @@ class Sink(ConsumerRebalanceListener):
         self._slots = asyncio.Semaphore(INSERTS_AT_ONCE)
         self._blocked = False
         self._insert_s = 0.0
+        self._lag = ConsumerLag(self.name)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Sink until `stop` is set.
@@ -105,10 +106,8 @@ class Sink(ConsumerRebalanceListener):
         assignment, self._assignment = self._assignment, None
         if assignment is None:
             return
-        for partition in assignment.buffers:
-            with suppress(KeyError):
-                CONSUMER_LAG.remove(self.name, self._topic, partition)
         await assignment.cancel()
+        self._unblock()
 
     def _new_consumer(self) -> Any:
         kafka = self._settings.kafka
@@ -234,8 +233,7 @@ class Sink(ConsumerRebalanceListener):
                 delay_s = min(2 * delay_s, RETRY_MAX_S)
         if self._blocked:
             log.info("the store is back")
-            self._blocked = False
-            self._health.ready(blocked=None)
+            self._unblock()
 
     def _block(self, error: StoreUnavailable) -> None:
         if not self._blocked:
@@ -243,6 +241,12 @@ class Sink(ConsumerRebalanceListener):
         self._blocked = True
         self._health.failed(error)
         self._health.progress(blocked="store")
+
+    def _unblock(self) -> None:
+        """No insert waits for the store any more: it took the last one, or that is somebody else's now."""
+        if self._blocked:
+            self._blocked = False
+            self._health.ready(blocked=None)
 
     async def _tell_often(self) -> None:
         while True:
@@ -263,8 +267,7 @@ class Sink(ConsumerRebalanceListener):
 
     def _tell(self, buffers: Mapping[int, Buffer], ends: Mapping[int, int]) -> None:
         lag = {partition: max(0, ends[partition] - buffer.first) for partition, buffer in buffers.items()}
-        for partition, records in lag.items():
-            CONSUMER_LAG.labels(self.name, self._topic, partition).set(records)
+        self._lag.tell({(self._topic, partition): records for partition, records in lag.items()})
         self._health.progress(
             lag=sum(lag.values()),
             position=sum(buffer.first for buffer in buffers.values()),

@@ -247,7 +247,8 @@ async def _run_watched(role: Role, health: Health, stop: asyncio.Event) -> None:
         if not stop.is_set():
             _hear(running)
             raise PMLError(f"the role {role.name} ended without being told to")
-        await running
+        await asyncio.wait({running})
+        _hear(running)
     finally:
         for task in (running, watching):
             task.cancel()

@@ -24,7 +24,7 @@ from pml.streams.orchestrator.payloads import PayloadCache
 from pml.streams.orchestrator.shell import Shell
 from pml.streams.orchestrator.table import SessionTable
 from pml.streams.settings import Settings
-from pml.streams.telemetry import CONSUMER_LAG
+from pml.streams.telemetry import ConsumerLag
 
 # One request for all ends; the frame of the worker ends a role that has lag and stands still for a minute.
 WATCH_S = 1.0
@@ -92,6 +92,7 @@ class Orchestrator:
 
     async def _watch(self, app: ChunkApp, shell: Shell, ownership: Ownership) -> None:
         """Say how far we are: the worker ends a role that has lag and does not get on (rule 9)."""
+        lag_told = ConsumerLag(self.name)
         while True:
             await asyncio.sleep(WATCH_S)
             partitions = ownership.all
@@ -99,15 +100,14 @@ class Orchestrator:
                 (topic, part.number): at for part in partitions for topic, at in part.positions.items()
             }
             ends = await shell.tails.ends(positions) if positions else {}
-            for (topic, number), end in ends.items():
-                lag = max(0, end - positions[topic, number])
-                CONSUMER_LAG.labels(self.name, topic, number).set(lag)
+            lags = {place: max(0, end - positions[place]) for place, end in ends.items()}
+            lag_told.tell(lags)
             self._health.progress(
                 restored=restored(app),
                 partitions=len(partitions),
                 sessions=sum(len(part.states) for part in partitions),
                 position=sum(positions.values()),
-                lag=sum(max(0, end - positions[place]) for place, end in ends.items()),
+                lag=sum(lags.values()),
             )
 
 

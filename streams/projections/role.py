@@ -23,13 +23,13 @@ from pml.streams.projections.table import CHANGELOG, ROLE, TABLE, key_of
 from pml.streams.settings import Settings
 from pml.streams.sources import opened
 from pml.streams.telemetry import (
-    CONSUMER_LAG,
     ELIGIBLE_CALLS,
     RUN_DURATION,
     RUNS,
     SPECULATION_SAVED,
     SPECULATION_WASTED,
     SPECULATIONS,
+    ConsumerLag,
 )
 
 # As often as a person looks.
@@ -47,6 +47,7 @@ class Metrics:
         self._topic = settings.topics.events
         self._partitions: dict[int, PartitionMetrics] = {}
         self._owned: set[int] = set()
+        self._lag = ConsumerLag(ROLE)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Fold until `stop` is set.
@@ -80,8 +81,6 @@ class Metrics:
         owned = {pair.partition for pair in assigned if pair.topic == self._topic}
         for partition in self._owned - owned:
             self._table.data.data.pop(key_of(partition), None)
-            with suppress(KeyError):
-                CONSUMER_LAG.remove(ROLE, self._topic, partition)
         self._owned = owned
 
     async def _on_restored(self, app: ChunkApp, **options: Any) -> None:
@@ -106,6 +105,9 @@ class Metrics:
         folded = metrics.fold(records)
         for record, error in folded.broken:
             await dead_letter(self._producer, self._settings.topics, record, "project", error)
+        if self._partitions.get(partition) is not metrics:
+            # A rebalance came in between: whoever owns the partition now reads this chunk, and may have.
+            return
         self._table[key_of(partition)] = metrics.encode()
         for seen in folded.seen:
             count(seen)
@@ -120,13 +122,13 @@ class Metrics:
             pairs = [TopicPartition(self._topic, partition) for partition in self._owned]
             with suppress(KafkaError):
                 ends = await consumer.end_offsets(pairs) if pairs else {}
-                self._tell({pair.partition: end for pair, end in ends.items()})
+                # One that was lost meanwhile is not ours to tell of.
+                self._tell({p.partition: end for p, end in ends.items() if p.partition in self._owned})
 
     def _tell(self, ends: Mapping[int, int]) -> None:
         folded = {partition: self._folded(partition) for partition in ends}
         lags = {partition: max(0, end - 1 - folded[partition]) for partition, end in ends.items()}
-        for partition, records in lags.items():
-            CONSUMER_LAG.labels(ROLE, self._topic, partition).set(records)
+        self._lag.tell({(self._topic, partition): records for partition, records in lags.items()})
         self._health.progress(lag=sum(lags.values()), position=sum(folded.values()) + len(folded))
 
     def _folded(self, partition: int) -> int:

@@ -17,7 +17,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from pml.clickhouse.client import Store
 from pml.clickhouse.migrate import migrate
 from pml.schemas.codec import encode
-from pml.schemas.errors import ConfigurationError, LogCorrupted
+from pml.schemas.errors import ConfigurationError, LogCorrupted, StoreUnavailable
 from pml.schemas.identifiers import session_key
 from pml.streams.client import new_id
 from pml.streams.connection import client_options
@@ -303,3 +303,22 @@ async def test_a_store_that_is_away_loses_and_doubles_nothing(
         await until(lambda: health.record.state == "ready", "the sink does not say that all is well again")
         assert health.record.facts["blocked"] is None
     assert stored(settings) == sorted(written)
+
+
+async def test_a_sink_whose_waiting_insert_is_somebody_elses_now_is_blocked_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: Any, **__: Any) -> None:
+        raise StoreUnavailable("the store does not answer")
+
+    settings = Settings.load(data_dir=tmp_path, kafka={"bootstrap_servers": "127.0.0.1:1"})
+    health = Health(tmp_path, "sink")
+    sink, pair = Sink(settings, health), TopicPartition(settings.topics.events, 0)
+    monkeypatch.setattr(SinkStore, "insert", away)
+    await sink.on_partitions_assigned([pair])
+    assert sink._assignment is not None
+    sink._assignment.flushes[0] = asyncio.create_task(sink._insert([], "0-0-1"))
+    await until(lambda: health.record.state == "failed", "the sink does not say so")
+    await sink.on_partitions_revoked([pair])
+    await sink.on_partitions_assigned([])
+    assert (health.record.state, health.record.facts["blocked"]) == ("ready", None)

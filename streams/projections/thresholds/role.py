@@ -45,10 +45,10 @@ from pml.streams.projections.thresholds.teaching import teach
 from pml.streams.settings import Settings
 from pml.streams.sources import opened
 from pml.streams.telemetry import (
-    CONSUMER_LAG,
     MODEL_HIT_RATE,
     MODEL_ROLLBACKS,
     SPECULATION_THRESHOLD,
+    ConsumerLag,
 )
 from pml.streams.topics import admin_client
 
@@ -69,6 +69,7 @@ class Thresholds:
         self._topics = settings.topics
         self._partitions: dict[int, PartitionLearning] = {}
         self._owned: set[int] = set()
+        self._lag = ConsumerLag(ROLE)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Teach and learn until `stop` is set.
@@ -109,10 +110,6 @@ class Thresholds:
         rows = self._table.data.data
         for key in [key for key in rows if subject_of(key)[0] not in owned]:
             del rows[key]
-        for partition in self._owned - owned:
-            for topic in (self._topics.events, self._topics.lessons):
-                with suppress(KeyError):
-                    CONSUMER_LAG.remove(ROLE, topic, partition)
         self._owned = owned
 
     async def _on_restored(self, app: ChunkApp, **options: Any) -> None:
@@ -229,21 +226,21 @@ class Thresholds:
         """Asks the broker itself: Faust's consumer does not look while it recovers, or hangs."""
         while True:
             await asyncio.sleep(TELL_S)
+            pairs = [
+                TopicPartition(topic, partition)
+                for topic in (self._topics.events, self._topics.lessons)
+                for partition in self._owned
+            ]
             with suppress(KafkaError):
-                pairs = [
-                    TopicPartition(topic, partition)
-                    for topic in (self._topics.events, self._topics.lessons)
-                    for partition in self._owned
-                ]
-                if pairs:
-                    group = await admin.list_consumer_group_offsets(self._app.conf.id, partitions=pairs)
-                    places = {pair: max(0, place.offset) for pair, place in group.items()}
-                    self._tell(places, await consumer.end_offsets(pairs))
+                group = await admin.list_consumer_group_offsets(self._app.conf.id, partitions=pairs)
+                ends = await consumer.end_offsets(pairs) if pairs else {}
+                # One that was lost meanwhile is not ours to tell of.
+                owned = {pair: end for pair, end in ends.items() if pair.partition in self._owned}
+                self._tell({pair: max(0, group[pair].offset) for pair in owned if pair in group}, owned)
 
     def _tell(self, places: Mapping[Any, int], ends: Mapping[Any, int]) -> None:
         lags = {pair: max(0, end - places.get(pair, 0)) for pair, end in ends.items()}
-        for pair, records in lags.items():
-            CONSUMER_LAG.labels(ROLE, pair.topic, pair.partition).set(records)
+        self._lag.tell({(pair.topic, pair.partition): records for pair, records in lags.items()})
         self._health.progress(lag=sum(lags.values()), position=sum(places.values()))
 
 
