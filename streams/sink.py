@@ -103,11 +103,14 @@ class Sink(ConsumerRebalanceListener):
 
     async def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
         """Let go, at once: a turn that runs meanwhile must not take what is being cancelled for its own."""
-        assignment, self._assignment = self._assignment, None
-        if assignment is None:
-            return
+        if self._assignment is not None:
+            await self._let_go(self._assignment)
+            self._unblock()
+
+    async def _let_go(self, assignment: Assignment) -> None:
+        self._assignment = None
+        self._lag.keep(())
         await assignment.cancel()
-        self._unblock()
 
     def _new_consumer(self) -> Any:
         kafka = self._settings.kafka
@@ -276,8 +279,9 @@ class Sink(ConsumerRebalanceListener):
         )
 
     async def _finish(self) -> None:
-        flushes = self._assignment.flushes if self._assignment else {}
-        if flushes and not self._blocked:
-            await asyncio.wait(flushes.values(), timeout=FINISH_TIMEOUT_S)
-        await self.on_partitions_revoked(())
+        assignment = self._assignment
+        if assignment is not None:
+            if assignment.flushes and not self._blocked:
+                await asyncio.wait(assignment.flushes.values(), timeout=FINISH_TIMEOUT_S)
+            await self._let_go(assignment)
         self._store.close()

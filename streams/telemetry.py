@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from importlib.metadata import version
 from typing import Any
@@ -68,12 +68,17 @@ class ConsumerLag:
 
     def tell(self, records: Mapping[tuple[str, int], int]) -> None:
         """How many records wait, by topic and partition: of all that the role owns now."""
-        for topic, partition in self._told - records.keys():
-            with suppress(KeyError):  # another of the same role in this process may have been quicker
-                CONSUMER_LAG.remove(self._role, topic, partition)
+        self.keep(records)
         for (topic, partition), waiting in records.items():
             CONSUMER_LAG.labels(self._role, topic, partition).set(waiting)
         self._told = set(records)
+
+    def keep(self, owned: Collection[tuple[str, int]]) -> None:
+        """Only what is told of these stays."""
+        for topic, partition in self._told.difference(owned):
+            with suppress(KeyError):  # another of the same role in this process may have been quicker
+                CONSUMER_LAG.remove(self._role, topic, partition)
+        self._told.intersection_update(owned)
 
 
 class Endpoint:

@@ -17,8 +17,8 @@ class Call:
     """One call that is waiting or running here.
 
     `started` says that an unsafe call may have been sent: from then on nothing cancels it.
-    `cancel_code` is why a call was cancelled. One that was `let_go` is not answered: its record is read
-    again, by whoever owns the partition then.
+    `cancel_code` is why a call was cancelled. One that was `let_go` is not answered, unless it is
+    `answering` already: its record is read again, by whoever owns the partition then.
     """
 
     run: CallRun
@@ -30,6 +30,7 @@ class Call:
     started: bool = False
     cancel_code: str | None = None
     let_go: bool = False
+    answering: bool = False
     execution: asyncio.Task[CallEnded | None] | None = None
 
     @classmethod

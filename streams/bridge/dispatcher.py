@@ -54,8 +54,8 @@ class Dispatcher:
     def run_call(self, partition: Partition, call: Call) -> None:
         """A `call.run`: attach to the same call where it is known, else refuse or queue it."""
         known = partition.calls.get(call.run.call_id)
-        if known is not None and known.let_go:
-            # The partition is ours again before that call has ended, which nobody will answer.
+        if known is not None and known.let_go and not known.answering:
+            # The partition is ours again before that call has ended, and nobody will answer it.
             partition.drop(known)
             known = None
         if known is not None:
@@ -166,10 +166,12 @@ class Dispatcher:
         self._admission.leave(ticket)
 
     def _answer_soon(self, partition: Partition, call: Call, outcome: CallEnded) -> None:
+        call.answering = True
         self._tasks.create_task(self._answer(partition, call, outcome))
 
     async def _answer(self, partition: Partition, call: Call, outcome: CallEnded | None) -> None:
         """Send the answer, then count the call as ended; None: it is not this runner's to run."""
+        call.answering = True
         if outcome is None:
             partition.leave(call)
         else:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import mcp_types as types
 import structlog
 
-from pml.schemas.calls import LATE_ANSWER_S, CallEnded, CallError
+from pml.schemas.calls import LATE_ANSWER_S, CallEnded, CallError, CallRun
 from pml.schemas.identifiers import INTERNAL_SERVER, split_tool
 from pml.schemas.times import to_rfc3339
 from pml.streams.bridge.builtin import Builtin
@@ -104,7 +105,7 @@ class Runner:
         if request.done():
             return self._read(call, request)
         if call.unsafe:
-            self._keep(asyncio.create_task(self._answer_late(call, request, started_at, began_s)))
+            self._keep(call, asyncio.create_task(self._answer_late(call, request, started_at, began_s)))
         else:
             await _stopped(request)
         return timed_out(call.run.timeout_ms / 1000)
@@ -140,14 +141,20 @@ class Runner:
         finally:
             await _stopped(request)
 
-    def _keep(self, task: asyncio.Task[None]) -> None:
+    def _keep(self, call: Call, task: asyncio.Task[None]) -> None:
         self._late.add(task)
-        task.add_done_callback(self._forget)
+        task.add_done_callback(partial(self._forget, call.run))
 
-    def _forget(self, task: asyncio.Task[None]) -> None:
+    def _forget(self, run: CallRun, task: asyncio.Task[None]) -> None:
         self._late.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a late answer is lost; its task stays unknown until it is resolved", error=str(error))
+            log.error(
+                "late answer lost; its task is unknown until it is resolved",
+                run_id=run.run_id,
+                task_id=run.task_id,
+                call_id=run.call_id,
+                error=str(error),
+            )
 
 
 def meta_of(call: Call) -> dict[str, Any]:

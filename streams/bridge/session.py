@@ -20,7 +20,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pml.schemas.errors import PMLError
 from pml.schemas.sanitiser import sanitise_text
-from pml.streams.bridge.http_failure import CREDENTIALS_REFUSED, NOT_SENT, REQUEST_REFUSED
+from pml.streams.bridge.http_failure import ANSWER_LOST, CREDENTIALS_REFUSED, NOT_SENT, REQUEST_REFUSED
 from pml.streams.bridge.secret_values import NO_SECRETS, SecretValues
 from pml.streams.bridge.stdio import Streams
 from pml.streams.bridge.unavailable import ServerUnavailable
@@ -114,10 +114,18 @@ class Session:
             if error.code != NOT_SENT:
                 raise
             self._retired = True
-            said = self._secrets.taken_from(error.message)
-            raise ServerUnavailable(f"the MCP server {self._name}: {said}") from None
+            raise self._not_sent(tool, self._secrets.taken_from(error.message)) from None
         finally:
             self.release()
+
+    def _not_sent(self, tool: str, said: str) -> Exception:
+        """What a request that was not sent means for the call.
+
+        The SDK lists the tools again behind the answer of one that it does not know: the call was sent then.
+        """
+        if all(listed.name != tool for listed in self.tools):
+            return MCPError(ANSWER_LOST, said)
+        return ServerUnavailable(f"the MCP server {self._name}: {said}")
 
     def on_end(self, callback: Callable[[], None]) -> None:
         """Call this when the server has ended, for whatever reason."""

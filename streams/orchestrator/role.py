@@ -100,7 +100,13 @@ class Orchestrator:
                 (topic, part.number): at for part in partitions for topic, at in part.positions.items()
             }
             ends = await shell.tails.ends(positions) if positions else {}
-            lags = {place: max(0, end - positions[place]) for place, end in ends.items()}
+            # One that was lost meanwhile is not ours to tell of.
+            owned = {partition.number for partition in ownership.all}
+            lags = {
+                (topic, number): max(0, end - positions[topic, number])
+                for (topic, number), end in ends.items()
+                if number in owned
+            }
             lag_told.tell(lags)
             self._health.progress(
                 restored=restored(app),

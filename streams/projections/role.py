@@ -82,6 +82,7 @@ class Metrics:
         for partition in self._owned - owned:
             self._table.data.data.pop(key_of(partition), None)
         self._owned = owned
+        self._lag.keep([(self._topic, partition) for partition in owned])
 
     async def _on_restored(self, app: ChunkApp, **options: Any) -> None:
         self._health.ready(partitions=len(self._owned))

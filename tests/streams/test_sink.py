@@ -226,8 +226,8 @@ class Turnstile:
                 await self.opened.wait()
             except asyncio.CancelledError:
                 self.cancelled += 1
-                turns = self.turns + 3
-                while self.turns < turns:
+                turns = self.turns
+                while self.turns == turns:
                     await asyncio.sleep(0.01)
                 raise
             await insert(store, *values, **named)
@@ -246,9 +246,9 @@ async def test_a_sink_goes_on_while_a_rebalance_ends_its_inserts_one_after_the_o
     turnstile = Turnstile(monkeypatch)
     async with LogWriter(settings) as log, sinking(settings):
         written = await write_runs(log, 30)
-        await until(lambda: turnstile.held == 2, "nothing is inserted")
+        await until(lambda: turnstile.held >= 2, "nothing is inserted")
         async with sinking(settings):
-            await until(lambda: turnstile.cancelled == 2, "the group does not rebalance")
+            await until(lambda: turnstile.cancelled >= 2, "the group does not rebalance")
             turnstile.opened.set()
             await until(lambda: len(stored(settings)) >= len(written), "events are missing")
         written += await write_runs(log, 30)
@@ -305,9 +305,12 @@ async def test_a_store_that_is_away_loses_and_doubles_nothing(
     assert stored(settings) == sorted(written)
 
 
+@pytest.mark.parametrize("stops", [False, True])
 async def test_a_sink_whose_waiting_insert_is_somebody_elses_now_is_blocked_no_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stops: bool
 ) -> None:
+    """But one that stops says nothing better of a store that is away."""
+
     async def away(*_: Any, **__: Any) -> None:
         raise StoreUnavailable("the store does not answer")
 
@@ -319,6 +322,6 @@ async def test_a_sink_whose_waiting_insert_is_somebody_elses_now_is_blocked_no_m
     assert sink._assignment is not None
     sink._assignment.flushes[0] = asyncio.create_task(sink._insert([], "0-0-1"))
     await until(lambda: health.record.state == "failed", "the sink does not say so")
-    await sink.on_partitions_revoked([pair])
-    await sink.on_partitions_assigned([])
-    assert (health.record.state, health.record.facts["blocked"]) == ("ready", None)
+    await (sink._finish() if stops else sink.on_partitions_revoked([pair]))
+    expected = ("failed", "store") if stops else ("ready", None)
+    assert (health.record.state, health.record.facts["blocked"]) == expected

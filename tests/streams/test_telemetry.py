@@ -20,6 +20,11 @@ def test_a_partition_that_is_told_of_no_more_has_no_figure() -> None:
     assert lags("test-lost") == {("events", "0"): 3, ("events", "1"): 4}
     told.tell({("events", 1): 5})
     assert lags("test-lost") == {("events", "1"): 5}
+    told.keep([("events", 0)])
+    assert lags("test-lost") == {}
+    told.tell({("events", 2): 1})
+    told.keep([("events", 2), ("events", 3)])
+    assert lags("test-lost") == {("events", "2"): 1}
     told.tell({})
     assert lags("test-lost") == {}
 

@@ -111,6 +111,8 @@ class Thresholds:
         for key in [key for key in rows if subject_of(key)[0] not in owned]:
             del rows[key]
         self._owned = owned
+        topics = (self._topics.events, self._topics.lessons)
+        self._lag.keep([(topic, partition) for topic in topics for partition in owned])
 
     async def _on_restored(self, app: ChunkApp, **options: Any) -> None:
         self._health.ready(partitions=len(self._owned))
@@ -232,7 +234,8 @@ class Thresholds:
                 for partition in self._owned
             ]
             with suppress(KafkaError):
-                group = await admin.list_consumer_group_offsets(self._app.conf.id, partitions=pairs)
+                name = self._app.conf.id
+                group = await admin.list_consumer_group_offsets(name, partitions=pairs) if pairs else {}
                 ends = await consumer.end_offsets(pairs) if pairs else {}
                 # One that was lost meanwhile is not ours to tell of.
                 owned = {pair: end for pair, end in ends.items() if pair.partition in self._owned}

@@ -1,4 +1,4 @@
-"""Calls that come again while they are being let go."""
+"""Calls that come again while they are being let go, or answered."""
 
 from __future__ import annotations
 
@@ -39,6 +39,23 @@ class Slow:
         raise AssertionError
 
 
+def new_partition() -> Partition:
+    partition = Partition(0, Claims("claims", 0, "me", Appender({}), Tails({})), 8)
+    partition.begin(0, [])
+    return partition
+
+
+def new_dispatcher(tasks: asyncio.TaskGroup, runner: Any, send: Any) -> Dispatcher:
+    return Dispatcher(
+        cast(Any, {"a": None}),
+        Admission(4, 4, {"a": 4}),
+        cast(Any, SimpleNamespace(lets=lambda _: True, refusal=lambda _: None)),
+        runner=runner,
+        outcomes=cast(Any, SimpleNamespace(send=send)),
+        tasks=tasks,
+    )
+
+
 async def test_a_call_that_comes_again_before_it_was_let_go_is_run_again() -> None:
     """The partition was lost and is ours again: nobody would answer a call that is being let go."""
     sent: list[CallEnded] = []
@@ -48,19 +65,9 @@ async def test_a_call_that_comes_again_before_it_was_let_go_is_run_again() -> No
         sent.append(outcome)
         answered.set()
 
-    partition = Partition(0, Claims("claims", 0, "me", Appender({}), Tails({})), 8)
-    partition.begin(0, [])
-    message = run("a:b")
+    partition, message = new_partition(), run("a:b")
     async with asyncio.TaskGroup() as tasks:
-        gate = SimpleNamespace(lets=lambda _: True, refusal=lambda _: None)
-        dispatcher = Dispatcher(
-            cast(Any, {"a": None}),
-            Admission(4, 4, {"a": 4}),
-            cast(Any, gate),
-            runner=cast(Any, runner),
-            outcomes=cast(Any, SimpleNamespace(send=send)),
-            tasks=tasks,
-        )
+        dispatcher = new_dispatcher(tasks, runner, send)
         dispatcher.run_call(partition, Call.of(message, 0, 0, 10))
         await asyncio.wait_for(runner.began.wait(), PATIENCE_S)
         partition.ready = False
@@ -73,3 +80,54 @@ async def test_a_call_that_comes_again_before_it_was_let_go_is_run_again() -> No
     assert [(outcome.call_id, outcome.status) for outcome in sent] == [(message.call_id, "ok")]
     assert (partition.watermark.committable, partition.calls) == (1, {})
     assert (dispatcher.running, dispatcher.waiting) == (0, 0)
+
+
+async def test_a_call_that_is_being_answered_when_it_comes_again_is_not_run_again() -> None:
+    """Its answer waits for the broker, through a rebalance that leaves us the partition."""
+    calls, sending, sendable = [], asyncio.Event(), asyncio.Event()
+    sent: list[CallEnded] = []
+
+    class NotStarted:
+        async def run(self, call: Call, _: Claims) -> CallEnded:
+            calls.append(call)
+            return ended(call.run, "not_started" if len(calls) == 1 else "ok")
+
+    async def send(outcome: CallEnded) -> None:
+        sending.set()
+        await sendable.wait()
+        sent.append(outcome)
+
+    partition, message = new_partition(), run("a:count")
+    async with asyncio.TaskGroup() as tasks:
+        dispatcher = new_dispatcher(tasks, NotStarted(), send)
+        dispatcher.run_call(partition, Call.of(message, 0, 0, 10))
+        await asyncio.wait_for(sending.wait(), PATIENCE_S)
+        partition.ready = False
+        dispatcher.let_go(partition)
+        partition.begin(0, [])
+        dispatcher.run_call(partition, Call.of(message, 0, 0, 10))
+        sendable.set()
+    assert (len(calls), [outcome.status for outcome in sent]) == (1, ["not_started"])
+    assert (partition.watermark.committable, partition.calls) == (1, {})
+
+
+async def test_a_call_that_is_being_refused_when_it_comes_again_is_refused_once() -> None:
+    sending, sendable = asyncio.Event(), asyncio.Event()
+    sent: list[CallEnded] = []
+
+    async def send(outcome: CallEnded) -> None:
+        sending.set()
+        await sendable.wait()
+        sent.append(outcome)
+
+    partition, message = new_partition(), run("unknown:tool")
+    async with asyncio.TaskGroup() as tasks:
+        dispatcher = new_dispatcher(tasks, Slow(), send)
+        dispatcher.run_call(partition, Call.of(message, 0, 0, 10))
+        dispatcher.let_go(partition)
+        partition.begin(0, [])
+        dispatcher.run_call(partition, Call.of(message, 0, 0, 10))
+        await asyncio.wait_for(sending.wait(), PATIENCE_S)
+        sendable.set()
+    assert [outcome.error.code for outcome in sent if outcome.error] == ["UNKNOWN_SERVER"]
+    assert partition.watermark.committable == 1

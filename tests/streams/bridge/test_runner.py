@@ -88,6 +88,6 @@ async def test_a_late_answer_that_cannot_be_sent_is_told(new_server: NewServer, 
     assert answer.error is not None
     assert answer.error.type == "TIMEOUT"
     (line,) = (line for line in told if line["log_level"] == "error")
-    assert line["event"].startswith("a late answer is lost")
-    assert line["error"] == "an answer could not be sent"
+    assert line["event"].startswith("late answer lost")
+    assert (line["call_id"], line["error"]) == (message.call_id, "an answer could not be sent")
     await server.close()

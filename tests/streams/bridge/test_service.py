@@ -77,6 +77,8 @@ class Log:
     def seek(self, _: Any, offset: int) -> None:
         self.at = offset
 
+    async def commit(self, _: Any) -> None: ...
+
     async def getmany(self, **_: Any) -> dict[TopicPartition, list[Any]]:
         await asyncio.sleep(0.001)
         records = [
@@ -91,6 +93,8 @@ class Calls:
     """Takes calls, and ends none of them."""
 
     running, waiting, answered = 0, 0, 0
+
+    def answer_overdue(self) -> None: ...
 
     def run_call(self, partition: Partition, call: Any) -> None:
         known = partition.calls.get(call.run.call_id)
