@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from pml.schemas.errors import LogCorrupted, PMLError, UndecodableRecord
 from pml.schemas.events import Event
 from pml.schemas.identifiers import event_id, session_key
 from pml.schemas.times import from_rfc3339
+from pml.schemas.topics import SESSION_PARTITIONS
 from pml.streams.connection import client_options, partition_for
 from pml.streams.log.reader import counted, counted_fields
 from pml.streams.log.tail import Tails
@@ -30,6 +32,8 @@ PAGE_EVENTS = 5_000
 LINES_AT_ONCE = 1_000
 # An event bears the time of what caused it, which a broker wrote whose clock may go before that of the log's.
 CLOCKS_APART_MS = 600_000
+# The id of a record that belongs to a partition and to no session: `partition/3:268`.
+_OF_PARTITION = re.compile(r"partition/([0-9]{1,4}):[0-9]{1,19}")
 
 
 class LogEntry(NamedTuple):
@@ -86,8 +90,8 @@ async def read_file(lines: Iterable[bytes], on_read: OnRead = unheard) -> Batche
 def read_lines(lines: Iterable[bytes]) -> Iterator[Entry]:
     """The entries of lines of `pml events dump --json`.
 
-    A line has no partition: it is that of the session's key. Records without a session (`partition.taken`)
-    have no such key and are passed over.
+    A line has no partition: it is that of the session's key, and of a record without a session
+    (`partition.taken`) the one in its id; one whose id names none is passed over.
 
     Raises:
         UndecodableRecord: no line at all is an event.
@@ -103,11 +107,19 @@ def read_lines(lines: Iterable[bytes]) -> Iterator[Entry]:
             yield _unreadable(line, f"line {number}", error)
             continue
         events += 1
-        if event.session_id:
-            partition = partition_for(session_key(event.tenant, event.session_id))
+        partition = _partition_of(event)
+        if partition is not None:
             yield LogEntry(partition, event, fields)
     if broken and not events:
         raise UndecodableRecord("none of its lines is an event of `pml events dump --json`")
+
+
+def _partition_of(event: Event) -> int | None:
+    if event.session_id:
+        return partition_for(session_key(event.tenant, event.session_id))
+    named = _OF_PARTITION.fullmatch(event.id)
+    partition = int(named[1]) if named else SESSION_PARTITIONS
+    return partition if partition < SESSION_PARTITIONS else None
 
 
 def _unreadable(value: bytes | None, called: str, error: PMLError, place: Place | None = None) -> Unreadable:
