@@ -39,35 +39,43 @@ class Slow:
         raise AssertionError
 
 
+class Broker:
+    """Takes answers; while it is away, they wait."""
+
+    def __init__(self) -> None:
+        self.sent: list[CallEnded] = []
+        self.asked, self.back = asyncio.Event(), asyncio.Event()
+        self.back.set()
+
+    async def send(self, outcome: CallEnded) -> None:
+        self.asked.set()
+        await self.back.wait()
+        self.sent.append(outcome)
+
+
 def new_partition() -> Partition:
     partition = Partition(0, Claims("claims", 0, "me", Appender({}), Tails({})), 8)
     partition.begin(0, [])
     return partition
 
 
-def new_dispatcher(tasks: asyncio.TaskGroup, runner: Any, send: Any) -> Dispatcher:
+def new_dispatcher(tasks: asyncio.TaskGroup, runner: Any, broker: Broker) -> Dispatcher:
     return Dispatcher(
         cast(Any, {"a": None}),
         Admission(4, 4, {"a": 4}),
         cast(Any, SimpleNamespace(lets=lambda _: True, refusal=lambda _: None)),
         runner=runner,
-        outcomes=cast(Any, SimpleNamespace(send=send)),
+        outcomes=cast(Any, broker),
         tasks=tasks,
     )
 
 
 async def test_a_call_that_comes_again_before_it_was_let_go_is_run_again() -> None:
     """The partition was lost and is ours again: nobody would answer a call that is being let go."""
-    sent: list[CallEnded] = []
-    answered, runner = asyncio.Event(), Slow()
-
-    async def send(outcome: CallEnded) -> None:
-        sent.append(outcome)
-        answered.set()
-
+    broker, runner = Broker(), Slow()
     partition, message = new_partition(), run("a:b")
     async with asyncio.TaskGroup() as tasks:
-        dispatcher = new_dispatcher(tasks, runner, send)
+        dispatcher = new_dispatcher(tasks, runner, broker)
         dispatcher.run_call(partition, Call.of(message, 0, 0, 10))
         await asyncio.wait_for(runner.began.wait(), PATIENCE_S)
         partition.ready = False
@@ -76,58 +84,48 @@ async def test_a_call_that_comes_again_before_it_was_let_go_is_run_again() -> No
         partition.begin(0, [])
         dispatcher.run_call(partition, Call.of(message, 0, 0, 10))
         runner.heard.set()
-        await asyncio.wait_for(answered.wait(), PATIENCE_S)
-    assert [(outcome.call_id, outcome.status) for outcome in sent] == [(message.call_id, "ok")]
+        await asyncio.wait_for(broker.asked.wait(), PATIENCE_S)
+    assert [(outcome.call_id, outcome.status) for outcome in broker.sent] == [(message.call_id, "ok")]
     assert (partition.watermark.committable, partition.calls) == (1, {})
     assert (dispatcher.running, dispatcher.waiting) == (0, 0)
 
 
 async def test_a_call_that_is_being_answered_when_it_comes_again_is_not_run_again() -> None:
     """Its answer waits for the broker, through a rebalance that leaves us the partition."""
-    calls, sending, sendable = [], asyncio.Event(), asyncio.Event()
-    sent: list[CallEnded] = []
+    calls: list[Call] = []
+    broker = Broker()
+    broker.back.clear()
 
     class NotStarted:
         async def run(self, call: Call, _: Claims) -> CallEnded:
             calls.append(call)
             return ended(call.run, "not_started" if len(calls) == 1 else "ok")
 
-    async def send(outcome: CallEnded) -> None:
-        sending.set()
-        await sendable.wait()
-        sent.append(outcome)
-
     partition, message = new_partition(), run("a:count")
     async with asyncio.TaskGroup() as tasks:
-        dispatcher = new_dispatcher(tasks, NotStarted(), send)
+        dispatcher = new_dispatcher(tasks, NotStarted(), broker)
         dispatcher.run_call(partition, Call.of(message, 0, 0, 10))
-        await asyncio.wait_for(sending.wait(), PATIENCE_S)
+        await asyncio.wait_for(broker.asked.wait(), PATIENCE_S)
         partition.ready = False
         dispatcher.let_go(partition)
         partition.begin(0, [])
         dispatcher.run_call(partition, Call.of(message, 0, 0, 10))
-        sendable.set()
-    assert (len(calls), [outcome.status for outcome in sent]) == (1, ["not_started"])
+        broker.back.set()
+    assert (len(calls), [outcome.status for outcome in broker.sent]) == (1, ["not_started"])
     assert (partition.watermark.committable, partition.calls) == (1, {})
 
 
 async def test_a_call_that_is_being_refused_when_it_comes_again_is_refused_once() -> None:
-    sending, sendable = asyncio.Event(), asyncio.Event()
-    sent: list[CallEnded] = []
-
-    async def send(outcome: CallEnded) -> None:
-        sending.set()
-        await sendable.wait()
-        sent.append(outcome)
-
+    broker = Broker()
+    broker.back.clear()
     partition, message = new_partition(), run("unknown:tool")
     async with asyncio.TaskGroup() as tasks:
-        dispatcher = new_dispatcher(tasks, Slow(), send)
+        dispatcher = new_dispatcher(tasks, Slow(), broker)
         dispatcher.run_call(partition, Call.of(message, 0, 0, 10))
         dispatcher.let_go(partition)
         partition.begin(0, [])
         dispatcher.run_call(partition, Call.of(message, 0, 0, 10))
-        await asyncio.wait_for(sending.wait(), PATIENCE_S)
-        sendable.set()
-    assert [outcome.error.code for outcome in sent if outcome.error] == ["UNKNOWN_SERVER"]
+        await asyncio.wait_for(broker.asked.wait(), PATIENCE_S)
+        broker.back.set()
+    assert [outcome.error.code for outcome in broker.sent if outcome.error] == ["UNKNOWN_SERVER"]
     assert partition.watermark.committable == 1
